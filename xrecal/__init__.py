@@ -3,7 +3,7 @@
 >>> model = hindcast.recal.fit(observations)
 >>> calibrated = forecast.recal.apply(model)
 
-Steps of a recalibration, in the order in which data pass them, with the folder of each step:
+Steps of a recalibration in their order, and the folder that contains the code of each step:
 
 ========  ===========================================================  =====================
 pair      roles of dimensions, valid time, exact labels, missing data  inputs
@@ -19,7 +19,7 @@ evidence  scores, tests of calibration, comparison of methods          diagnosti
 
 Examples
 --------
-Examples of labelled calls take their forecasts from a small synthetic hindcast:
+Most examples in docstrings use forecasts of this small synthetic hindcast:
 
 >>> import numpy as np
 >>> import xarray as xr

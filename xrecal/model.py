@@ -1,4 +1,4 @@
-"""The fitted model, whose methods are functions of other modules."""
+"""Define the fitted model; its methods are functions of other modules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     Attributes
     ----------
     method : Method
-        The settings.
+        Method with its settings.
     variables : mapping
         Fitted variables by name.
 
@@ -65,48 +65,52 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     ) -> Recalibrator:
         """Add cases to the model without a new fit.
 
-        The model then compares forecasts with the new cases too, and makes forecasts from them.
-        Half-lives count from the newest case. All choices of cross-validation stay: ridge,
-        bandwidth, strength of covariates, support, centre, half-life and bounds of a CKME, weights
-        and tails of a LinearPool, and the positions of a pooled fit. Methods without such choices
-        learn from all cases and equal a fit to all of them: EMOS, climatology, PIT, conformal
-        margins, IDR except the coefficients of its covariates, and in a pool all methods but CKMEs.
-        They agree up to rounding, or to about 1e-9 for EMOS in a pool, because of its optimiser.
-        Cases may come one at a time or many at once. Fit again from time to time, so that the
-        choices use all cases. An OnlinePool does this itself, and learns weights from each case, in
-        order.
+        The model then uses the new cases in its forecasts, too. If the weights of cases decrease
+        with age (half-life), age counts from the newest case. All choices of cross-validation stay
+        the same: ridge, bandwidth, strength of covariates, support, centre, half-life and bounds of
+        a CKME, weights and tails of a LinearPool, and the places and leads of a pooled fit. Methods
+        without such choices become equal to a new fit to all cases: EMOS, climatology, PIT,
+        conformal margins, IDR except the coefficients of its covariates, and in a pool all methods
+        except CKMEs. They equal this fit up to rounding; EMOS in a pool equals it to about 1e-9,
+        because of its optimiser. Cases may come one at a time or many at once. Fit again from time
+        to time, so that the choices use all cases. An OnlinePool fits again by itself, and updates
+        its weights after each case, in order.
 
-        You may pass cases again; the model knows them by their label. Nothing changes if the new
-        observation is missing, or equals the known one. The model adds an observation that was
-        missing, and replaces one that differs, each with its forecast; it keeps known covariates.
-        So on each day you may pass the starts of several past days: each lead then learns as soon
-        as it verifies. Only a shared fit raises an error for an observation that differs, because
-        it keeps sums. The shared CKME in an OnlinePool keeps the first observation.
+        You may pass cases again; the model recognises them by their labels. A case does not change
+        if its new observation is missing, or equals the known observation. The model adds an
+        observation that was missing, and replaces an observation that differs. With such an
+        observation, the model also stores the new forecast of the case; it keeps known covariates.
+        So you may pass the starts of several past days on each day: each lead then learns as soon
+        as its observation is known. Only a shared fit raises an error for an observation that
+        differs, because it stores sums over cases. The shared CKME in an OnlinePool keeps the first
+        observation.
 
         Parameters
         ----------
         hindcast : DataArray or Dataset
-            Past forecasts before, after or between the known ones, of the same kind, unit and
-            locations, at all pooled positions. The number of members may differ. If places share a
-            fit along one dimension, the forecasts may have any of these places, in any order, and
-            new places whose features are known.
+            Past forecasts, whose dates may be before, after or between those of the known cases.
+            Kind, unit and locations must be those of the fit. If the fit is pooled, forecasts must
+            have all pooled places and leads. The number of members may differ. If places along one
+            dimension share a fit, the forecasts may have any of these places, in any order, and new
+            places whose features are known.
         observations : DataArray, Dataset or dict
-            Observations, as for the fit.
+            Observations of these forecasts; see ``hindcast.recal.fit``.
         covariates : dict from str to DataArray, optional
-            As for the fit.
+            Covariates of these forecasts; see ``hindcast.recal.fit``.
 
         Returns
         -------
         Recalibrator
-            Model with cases by ascending label; lazy if the model or an input is. Locations without
-            a fit stay without a fit, except that EMOS is fitted where there are now enough cases.
+            Model with all cases, sorted by label. It is lazy if the old model or an input is lazy.
+            Locations without a fit stay without a fit, except that EMOS is fitted where there are
+            now enough cases.
 
         Raises
         ------
         ValueError
-            If a variable lacks the variables that are recalibrated jointly with it, if kind, units,
-            dimensions, pooled positions or labels differ, or if a feature of a new place is
-            unknown.
+            If variables are recalibrated jointly and one of them is missing, if kind, units,
+            dimensions, labels, or pooled places or leads differ from those of the fit, or if a
+            feature of a new place is unknown.
 
         Warns
         -----
@@ -117,7 +121,8 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         -----
         An update is cheap, except for EMOS. EMOS is fitted again to all cases, from the same
         initial values as in ``fit``, so the result does not depend on the order of updates. This
-        takes O(n) time per location, and the state has 2 n further numbers at each location for it.
+        takes O(n) time for n cases at each location, and the model stores 2 n more numbers at each
+        location for this purpose.
 
         Examples
         --------
@@ -140,7 +145,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
 
 
 def _as_recalibrator(name: str, function: Callable[P, Fitted]) -> Callable[P, Recalibrator]:
-    """Rename a function whose result gets the methods of a Recalibrator."""
+    """Rename a function, and convert its result to a Recalibrator."""
 
     @wraps(function)
     def called(*args: P.args, **given: P.kwargs) -> Recalibrator:
@@ -169,11 +174,12 @@ def apply(
     forecast : DataArray or Dataset
         Forecasts of the same kind and at the same locations as the hindcast.
     model : Recalibrator
-        From ``hindcast.recal.fit(observations)``.
+        Fitted model, from ``hindcast.recal.fit(observations)``.
     covariates : dict from str to DataArray or Dataset, optional
-        Covariates that the model conditions on, for these forecasts.
+        Values, for these forecasts, of the covariates that the model conditions on.
     missing_covariates : {"refuse", "without"}
-        Raise an error for forecasts that lack a covariate, or use its median over the record.
+        "refuse" raises an error for forecasts that lack a covariate; "without" uses the median of
+        this covariate over the record.
 
     Returns
     -------

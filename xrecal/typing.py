@@ -15,4 +15,4 @@ IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 """A NumPy array of integers."""
 
 Places: TypeAlias = Mapping[Hashable, tuple[IntArray, int]]
-"""Positions along dimensions, with their sizes."""
+"""For each dimension, positions of some places, and the number of all places."""

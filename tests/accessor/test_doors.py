@@ -38,7 +38,8 @@ def test_first_line_stays_and_sources_are_left_out():
     text = inspect.getdoc(DataArrayRecal.fit)
     behind = inspect.getdoc(recalibrate.fit)
     assert text.splitlines()[0] == behind.splitlines()[0]
-    assert "The forecasts held here are `hindcast` below, which is not given; see :func:`" in text
+    passed = "The accessor passes its forecasts as the parameter `hindcast`"
+    assert f"{passed}, so do not pass it yourself; see :func:`" in text
     assert "\nNotes\n" not in text
     assert "References" not in inspect.getdoc(DataArrayRecal.skce_test)
     assert "]_" not in inspect.getdoc(DataArrayRecal.skce_test)

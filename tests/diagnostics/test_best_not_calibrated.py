@@ -46,7 +46,7 @@ def test_a_pit_that_is_not_flat_has_a_reason(mean, variance, told):
 
 def test_the_skce_says_that_it_depends_on_the_forecast():
     text = table([0.5] * 3, [0.5, 0.001, 0.0001])
-    assert "SKCE rejects it (p <0.001): right on average, but not given the forecast" in text
+    assert "SKCE rejects it (p <0.001): calibrated on average, but not given the forecast" in text
 
 
 def test_no_remark_where_both_tests_accept_the_best():

@@ -67,14 +67,14 @@ def test_missing_quantiles():
 
 def test_levels_that_cannot_be():
     uneven = FORMS["quantile"](ENSEMBLE)
-    with pytest.raises(ValueError, match=r"lacking for 0.05, 0.3, 0.9; .*levels=\[0.5\]"):
+    with pytest.raises(ValueError, match=r"missing for 0.05, 0.3, 0.9; .*levels=\[0.5\]"):
         uneven.recal.wis(TRUTH)
     assert uneven.recal.wis(TRUTH, levels=[0.5]).notnull().all()
     with pytest.raises(ValueError, match="levels must hold the median"):
         QUANTILES.sel(quantile=[0.1, 0.9]).recal.wis(TRUTH)
     with pytest.raises(ValueError, match=r"holds 0.2, 0.8, but '?t2m'? was issued at 0.9, "):
         QUANTILES.recal.wis(TRUTH, levels=[0.2, 0.5, 0.8])
-    with pytest.raises(ValueError, match=r"one minus it is lacking for 0\.3;"):
+    with pytest.raises(ValueError, match=r"one minus the level is missing for 0\.3;"):
         ENSEMBLE.recal.wis(TRUTH, levels=[0.3, 0.5])
     with pytest.raises(ValueError, match=r"levels more than once: 0\.5"):
         ENSEMBLE.recal.wis(TRUTH, levels=[0.5, 0.5])

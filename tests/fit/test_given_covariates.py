@@ -262,7 +262,7 @@ def test_a_forecast_without_spread_has_the_usual_one():
         ),
         (
             lambda a: {"wind_spread": a[:, 0], "wind": a},
-            "two covariates are called 'wind_spread': one that is given, and the spread of",
+            "two covariates are called 'wind_spread': one that you pass, and the spread of",
         ),
         (lambda a: {"wind": a.chunk(number=3)}, "the covariate 'wind'.*chunk"),
         (

@@ -402,7 +402,8 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         ),
         (
             lambda: FORECAST.recal.energy_score(VERIFIED, jointly=NAMES),
-            "have the units .*; give what each is divided by, such as scale=observations.std",
+            "have the units .*; give what each variable is divided by, such as "
+            "scale=observations.std",
         ),
         (
             lambda: FORECAST.recal.energy_score(VERIFIED, jointly=NAMES, scale={"u": 1.0}),

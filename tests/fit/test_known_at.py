@@ -48,7 +48,7 @@ def test_the_last_that_is_known_and_no_later_one(delay, times):
         at = expected(start, delay, times)
         wanted = given.isel(time=at).to_numpy() if at >= 0 else [np.nan, np.nan]
         np.testing.assert_array_equal(known.isel(init=i), wanted)
-    assert known.recal.known_at.__doc__.count("observations held here")
+    assert known.recal.known_at.__doc__.count("accessor passes its observations")
 
 
 def test_any_order_single_starts_and_names():

@@ -42,7 +42,7 @@ def test_what_cannot_be_negative_is_bounded_and_the_text_says_so(attrs, why):
     hindcast, observed = pair(attrs)
     model = hindcast.recal.fit(observed, xrecal.EMOS())
     assert bounds(model) == [0, 0]
-    assert f"{why}' (bounds=None lifts this)" in repr(model)
+    assert f"{why}' (bounds=None removes this bound)" in repr(model)
     assert model.method == xrecal.EMOS()
     low = hindcast - 8
     assert (model.quantile(low, [0.01, 0.5]) == 0).any()
@@ -133,7 +133,9 @@ def test_a_bound_that_nothing_shows_is_noted(attrs, shift, method, noted):
     hindcast, observed = pair(attrs, shift=shift)
     hindcast = hindcast if shift < 0 else hindcast.clip(0.1)
     model = hindcast.recal.fit(observed, method)
-    assert ("but forecasts may be (bounds=(0, None) prevents this)" in repr(model)) == noted
+    assert (
+        "but recalibrated values may be (bounds=(0, None) prevents this)" in repr(model)
+    ) == noted
     lazy = hindcast.chunk(station=1).recal.fit(observed, method)
     assert "prevents this" not in repr(lazy)
 

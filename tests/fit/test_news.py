@@ -83,7 +83,9 @@ def test_late_observations_join_the_cases_and_not_the_weights(model):
     gap[47] = np.nan
     late = updated(model, slice(45, 50), gap)
     assert int(late.state["last_learned"]) == 49
-    with pytest.warns(UserWarning, match="1 observations come after later ones were learned from"):
+    with pytest.warns(
+        UserWarning, match="1 observations arrive after the model has learned from later ones"
+    ):
         filled = updated(late, slice(47, 48))
     assert changed(filled, late) == {"observations", "n_cases"}
     # What comes next is forecast with it.
@@ -93,7 +95,9 @@ def test_late_observations_join_the_cases_and_not_the_weights(model):
 
 def test_updates_out_of_order(model):
     later = updated(model, slice(50, 55))
-    with pytest.warns(UserWarning, match="5 observations come after later ones were learned from"):
+    with pytest.warns(
+        UserWarning, match="5 observations arrive after the model has learned from later ones"
+    ):
         both = updated(later, slice(45, 50))
     assert int(both.state["last_learned"]) == 54
     np.testing.assert_array_equal(both.state["regret"], later.state["regret"])
@@ -104,7 +108,9 @@ def test_updates_out_of_order(model):
 
 def test_cases_before_all_others_move_the_places_that_are_kept():
     model = FORECASTS[10:].recal.fit(OBSERVED[10:], METHOD)
-    with pytest.warns(UserWarning, match="10 observations come after later ones"):
+    with pytest.warns(
+        UserWarning, match="10 observations arrive after the model has learned from later ones"
+    ):
         both = updated(model, slice(0, 10))
     for name in ("last_learned", "last_fitted", "former_last_fitted"):
         assert int(both.state[name]) == int(model.state[name]) + 10
@@ -147,7 +153,7 @@ def test_lazy_models_are_not_read(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         both = begun.update(forecasts[:, 45:50], lazy)
-    with pytest.warns(UserWarning, match="come after later ones"):
+    with pytest.warns(UserWarning, match="arrive after the model has learned from later ones"):
         eager = updated(later, slice(45, 50))
     np.testing.assert_array_equal(both.compute().state["regret"][0], eager.state["regret"])
 

@@ -389,7 +389,7 @@ def test_places_that_cannot_be_told_apart_are_refused(model):
 def test_constant_features_are_told():
     flat = HINDCAST.assign_coords(elevation=("station", np.full(KNOWN, 7.0)))
     model = flat.recal.fit(TRUTH, pool="station")
-    assert "note             elevation the same at all places, so left out" in repr(model)
+    assert "note             elevation left out: the same at all places" in repr(model)
     assert model.state.sizes["shared_place_feature"] == 2
 
 

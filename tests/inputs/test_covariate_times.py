@@ -145,8 +145,9 @@ def later(name, days):
 ERRORS = {
     "nothing said": (
         lambda: fit(INDEX),
-        r"the covariate 'index' is along 'time', but hindcast over starts along 'init' and leads. A"
-        r" forecast .*\.assign_attrs\(known='valid'\).*\.assign_attrs\(known='start'\).*known_at",
+        r"the covariate 'index' is along 'time', but hindcast is over starts along 'init' and "
+        r"leads. A forecast "
+        r".*\.assign_attrs\(known='valid'\).*\.assign_attrs\(known='start'\).*known_at",
     ),
     "another word": (
         lambda: fit(INDEX.assign_attrs(known="now")),

@@ -219,7 +219,8 @@ ERRORS = {
         HINDCAST,
         OBSERVED.isel(time=0, drop=True),
         r"observations lack the calibration dimension 'init' of hindcast; they have \['lat'\]. As "
-        "hindcast has lead times along 'lead', they may be over valid time: a dimension with",
+        "hindcast has lead times along 'lead', observations may be over valid time: a "
+        "dimension with",
     ),
     "other dimension": (
         HINDCAST,

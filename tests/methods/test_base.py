@@ -320,7 +320,9 @@ def test_folds_that_part_neighbours_in_time_are_told(folds, axis, year_start, ne
         assert found.startswith(
             f"{near} of {n} cases have a neighbour within a week in another fold"
         )
-        assert found.endswith("give the method gap='7D', or as long as the weather is remembered")
+        assert found.endswith(
+            "give the method gap='7D', or a gap as long as the memory of the weather"
+        )
 
 
 @pytest.mark.parametrize("kind", [xrecal.CKME, xrecal.LinearPool])

@@ -103,7 +103,7 @@ def test_a_fit_that_places_share_is_passes_over_chunks_of_cases(monkeypatch):
 
 
 def test_a_plan_names_the_shared_component_that_it_leaves_out(monkeypatch):
-    left_out = "the plan leaves out the component that all places share: passes over all cases"
+    left_out = "the plan leaves out the fit of the component that all places share"
     given = {"pool": ("lat", "lon"), "probe": False}
     assert left_out not in xrecal.plan(HINDCAST, TRUTH, xrecal.LinearPool(), **given).notes
     monkeypatch.setattr(pooling, "MAX_POOLED", 100)
@@ -115,7 +115,7 @@ def test_numpy_and_dask_are_planned_alike():
     whole = xrecal.plan(HINDCAST.chunk(), TRUTH, probe=False)
     assert eager.variables == whole.variables
     (note,) = eager.notes
-    assert note == "NumPy arrays are one task on one thread; the suggested chunks make more"
+    assert note == "NumPy arrays are one task on one thread; the suggested chunks make more tasks"
     assert whole.notes == ()
     model = HINDCAST.recal.fit(TRUTH)
     assert model.plan(NEW, probe=False).variables == model.plan(NEW.chunk(), probe=False).variables
@@ -135,7 +135,7 @@ def test_values_are_never_computed():
     told = lazy.plan(hindcast.isel(time=slice(50)), probe=False)
     assert one(told).tasks == 10
     assert told.notes == (
-        "the model is not in memory; unless persisted, each product fits it again",
+        "the model is not in memory; each product fits it again, unless you persist the model",
     )
 
 

@@ -205,7 +205,8 @@ def test_what_is_no_single_case(figure):
         figure(recalibrated(), observations=Y.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match="forecast is in K but raw is in degC"):
         figure(recalibrated(), raw=FRESH.assign_attrs(units="degC"))
-    with pytest.raises(ValueError, match="raw draws members of a plain ensemble, but 't2m' is"):
+    message = "raw= takes a plain ensemble, whose members are drawn, but 't2m' is"
+    with pytest.raises(ValueError, match=message):
         figure(recalibrated(), raw=recalibrated())
     with pytest.raises(ValueError, match=r"observations shows one location and case, .* 120"):
         figure(recalibrated(), observations=TRUTH)

@@ -155,7 +155,8 @@ def test_what_is_no_fan():
         plot.fan(q, raw=forecast.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match=r"observations have no dimension 'time', along which"):
         plot.fan(q, observations=truth.isel(time=0))
-    with pytest.raises(ValueError, match="raw draws members of a plain ensemble, but 't2m' is"):
+    message = "raw= takes a plain ensemble, whose members are drawn, but 't2m' is"
+    with pytest.raises(ValueError, match=message):
         plot.fan(q, raw=q)
     two = xr.Dataset({"a": q, "b": q})
     with pytest.raises(ValueError, match=r"one variable, but quantiles has \['a', 'b'\]; select"):

@@ -77,8 +77,8 @@ def test_many_in_memory_are_told_with_the_first_and_the_component(method, compon
     far = NEW.where(NEW.time <= NEW.time[3], NEW + 60).assign_attrs(NEW.attrs)
     told = (
         "12 of 28 forecasts of 't2m' have more than 5% of their mass outside the observed range by "
-        "more than its width, up to 100%, the first at time 2011-05-15, lat 45.0, lon 0.0, most of "
-        f"it from the component '({component}|tail)'. If that is not plausible"
+        "more than the width of this range, up to 100%, the first at time 2011-05-15, lat 45.0, "
+        f"lon 0.0, most of it from the component '({component}|tail)'. If that is not plausible"
     )
     with pytest.warns(UserWarning, match=told):
         model.apply(far)

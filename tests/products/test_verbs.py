@@ -256,7 +256,7 @@ def test_calls_that_a_verb_does_not_take_are_explained():
         model.crps(NEW, VERIFIED, fair=True)
     with pytest.raises(TypeError, match=r"^model.wis needs observations \(DataArray, Dataset or"):
         model.wis(NEW)
-    with pytest.raises(ValueError, match=r"one minus it is lacking for 0\.1"):
+    with pytest.raises(ValueError, match=r"one minus the level is missing for 0\.1"):
         model.wis(NEW, VERIFIED, levels=[0.1, 0.5])
 
 

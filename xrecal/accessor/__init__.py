@@ -1,4 +1,4 @@
-"""``.recal`` and ``.recal.plot``: methods of forecasts, one typed line each."""
+"""Define ``.recal`` and ``.recal.plot``, which hold the methods of forecasts."""
 
 from .recal import DataArrayRecal, DatasetRecal
 

@@ -1,4 +1,4 @@
-"""``.recal.plot``: figures of forecasts. It needs matplotlib, so it is imported when used."""
+"""Define ``.recal.plot``. This module needs matplotlib, so xrecal imports it only when used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xrecal.plot.forecasts import Figures
 
 
 class Plots(Figures):
-    """``.recal.plot``: each method scores the forecasts and draws the result on Axes."""
+    """``.recal.plot``: each method draws one figure of the forecasts on Axes."""
 
     _typed_as = "recal.plot"
 

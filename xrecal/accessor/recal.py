@@ -1,4 +1,4 @@
-"""``.recal`` on DataArray and Dataset: methods that call functions of forecasts."""
+"""Define ``.recal`` on DataArray and Dataset; its methods call functions of xrecal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(
     member_dim: Hashable | None = None,
     progress: bool = True,
 ) -> Figure:
-    """Draw one page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
+    """Draw one page of scores and tests of these forecasts; see :func:`xrecal.plot.report`."""
     from xrecal.plot import report  # needs matplotlib
 
     return report(

@@ -1,24 +1,26 @@
-"""Array-level numerics: NumPy in, NumPy out; some also on a GPU, with CuPy in and out.
+"""Functions that take and return NumPy arrays; some also take and return CuPy arrays on a GPU.
 
-Imports neither xarray nor dask. The folders, in the order in which data flows through them:
+This package does not import xarray or dask. Its folders, in the order in which data pass through
+them, are:
 
 =============  ====================================================================================
-distributions  forms of a forecast: distances between them, moments, quantiles, members, pools
-kernels        similarities of forecasts from their distances, times similarities of covariates
-ckme           weights of past cases from similarities: ridge, centre and kernel by cross-validation
-baselines      climatology, regression (EMOS), isotonic regression (IDR), recalibration of the PIT
-online         experts, and weights of experts that learn from each verified case
-shared         one law of errors for many places, from sums over their cases
-scores         scores of forecasts, differences of scores, and their decomposition
+distributions  forms of forecasts: their distances, moments, quantiles, members and mixtures
+kernels        similarities of forecasts and covariates
+ckme           weights of past cases by similarity, with settings from cross-validation
+baselines      climatology, regression (EMOS), isotonic regression (IDR), recalibration by the PIT
+online         experts, and weights of experts, which are updated with each verified case
+shared         one law of errors for many places, from sums over the cases of all places
+scores         scores of forecasts, tests of differences of scores, and decompositions of scores
 calibration    tests of calibration: SKCE, PIT, ranks, reliability
-device         functions for CuPy arrays: many locations at once
+device         functions for CuPy arrays, which compute many locations at once
 =============  ====================================================================================
 
-Further modules are ``dispatch`` (table of functions by array library), ``rows`` (arguments over
-locations), ``serial`` (autocorrelation of successive cases), ``splitting`` (training and test
-cases), ``status`` (status of a location) and ``compiled`` (compilation of loops).
+Further modules are ``dispatch`` (table of functions by array library), ``rows`` (arrays with a row
+for each location), ``serial`` (autocorrelation of successive cases), ``splitting`` (training and
+test cases), ``status`` (status of a location) and ``compiled`` (compilation of loops).
 
-Importing this package is cheap: Numba and SciPy are loaded when a function is first used.
+The import of this package is fast, because it loads Numba and SciPy only when a function needs
+them.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ from typing import Any
 from .dispatch import HOME, offered
 
 SMALLEST_RIDGE = 1e-12
-"""Smallest weight; with a smaller one, rounding would decide the weights of equal forecasts."""
+"""Smallest ridge. With a smaller ridge, rounding errors would decide the weights of cases with
+equal forecasts."""
 
 __all__ = sorted(HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name; Python finds it directly from then on."""
+    """Look up a public name, and store it so that Python finds it directly from then on."""
     globals()[name] = offered(name)
     return globals()[name]
 

@@ -1,6 +1,6 @@
-"""Texts of errors and warnings that mark the parts that a reader may type.
+"""Texts of errors and warnings, in which the parts that a user may type are marked.
 
-The text itself is for Python. The command writes the same parts as options.
+The text is written for Python. The command line turns the marked parts into its own options.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 
 class Typed(NamedTuple):
-    """Part of an advice that the reader may type: a parameter, optionally with a value."""
+    """Part of a text that the user may type: a parameter, with a value or without."""
 
     name: str
     value: Any = None
-    """None if only the name is typed, ``...`` for any value."""
+    """Value of the parameter; None if the user types only the name, ``...`` for any value."""
     python: str | None = None
-    """Code to type in Python, if it differs from ``name=value``."""
+    """Code that the user types in Python, if it differs from ``name=value``."""
 
     def __str__(self) -> str:
         if self.python is not None:
@@ -27,7 +27,7 @@ class Typed(NamedTuple):
 
 
 class Advice(str):
-    """Text for Python, with its parts.
+    """Text of an error or a warning for Python, which keeps its parts.
 
     Parameters
     ----------
@@ -47,18 +47,18 @@ class Advice(str):
     parts: tuple[str | Typed, ...]
 
     def __new__(cls, *parts: str | Typed) -> Advice:
-        """Join the parts."""
+        """Join the parts to a text, and keep them."""
         text = super().__new__(cls, "".join(map(str, parts)))
         nested = (one.parts if isinstance(one, Advice) else (one,) for one in parts)
         text.parts = tuple(part for several in nested for part in several)
         return text
 
     def worded(self, write: Callable[[Typed], str]) -> str:
-        """Return the text; the function ``write`` words the parts that a reader may type."""
+        """Return the text; the function ``write`` writes the parts that a user may type."""
         return "".join(write(one) if isinstance(one, Typed) else one for one in self.parts)
 
 
 def text_of(error: Exception) -> str:
-    """Return the text of an error, with its parts if it has any."""
+    """Return the text of an error, as an :class:`Advice` if the error has one."""
     text = error.args[0] if error.args else ""
     return text if isinstance(text, Advice) else str(error)

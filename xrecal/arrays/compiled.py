@@ -1,7 +1,8 @@
-"""Compilation of loops: serial, without the GIL, for declared types, once for all processes.
+"""Compilation of loops to serial machine code, which runs without Python's global lock (GIL).
 
-The annotations of a function called from Python are its signature: numbers, the names below for
-arrays, and tuples of these. Nothing is compiled, or loaded from disk, before the first call.
+A function that Python calls is compiled for the types in its annotations: numbers, the names below
+for arrays, and tuples of numbers and arrays. Its first call compiles the function, or loads the
+machine code of an earlier process from disk.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from .compiled_files import CompiledFiles
 
 
 class _Form(NamedTuple):
-    """Properties of an array in compiled code, whose rows are contiguous in memory."""
+    """Properties of an array in compiled code; all arrays are contiguous in memory."""
 
     dtype: str
     axes: int
     filled: bool = False
-    """True if the function writes to the array; others may be read-only, such as arrays from
-    Dask"""
+    """True if the function writes to the array. If it is False, the array may be read-only, as
+    arrays from Dask are"""
 
 
 Vector: TypeAlias = Annotated[FloatArray, _Form("float64", 1)]
@@ -68,9 +69,9 @@ FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(63), None)  # type:
 
 
 class Kernel(CPUDispatcher):
-    """A function compiled for its annotations at its first call.
+    """Function that is compiled, at its first call, for the types in its annotations.
 
-    It raises TypeError for arrays of another type, and converts numbers.
+    A call raises TypeError for arrays of other types, and converts numbers.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Kernel(CPUDispatcher):
         self._cache = CompiledFiles(py_func, declared_types)
 
     def compile(self, sig: Any) -> Any:
-        """Load or compile the declared types, ignoring the requested ones."""
+        """Load or compile the function for its declared types; the types ``sig`` are ignored."""
         with global_compiler_lock:
             if not self.overloads:
                 super().compile(declared_types(self.py_func))
@@ -92,7 +93,7 @@ class Kernel(CPUDispatcher):
         return self
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the compiled function if Numba has none for some arguments."""
+        """Return the compiled function where Numba would compile it for the types of a call."""
         self.compile(None)
         return self
 
@@ -100,8 +101,9 @@ class Kernel(CPUDispatcher):
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls.
 
-    Do not pass compiled functions as arguments: Numba checks arguments at every call, which takes
-    as long as a small fold and holds the GIL. Make one kernel for each compiled function instead.
+    Do not pass compiled functions as arguments, because Numba checks arguments at every call. Such
+    a check takes as long as the computation of a small fold, and holds the GIL. Write one kernel
+    for each compiled function instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -115,27 +117,28 @@ _kernels: list[Kernel] = []
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compile a function that only compiled functions call, for any types. Without a wrapper for
-Python, it compiles faster."""
+"""Compile a function that only compiled functions call, for the types of each call. It compiles
+faster than a kernel, because Python cannot call it."""
 
 
 def all_kernels() -> list[Kernel]:
-    """Return the compiled functions of all imported modules."""
+    """Return the kernels of all imported modules."""
     return list(_kernels)
 
 
 @cache
 def declared_types(function: Callable[..., Any]) -> tuple[types.Type, ...]:
-    """Return Numba's types of the arguments of a function, from its annotations."""
+    """Return the Numba types of the arguments of a function, from its annotations."""
     hints = get_type_hints(function, include_extras=True)
     return tuple(_type_of(hints[name]) for name in inspect.signature(function).parameters)
 
 
 def _type_of(annotation: Any, within: bool = False) -> types.Type:
-    """Return the Numba type of a number, an array, or a tuple of these.
+    """Return the Numba type of a number, an array, or a tuple of numbers and arrays.
 
-    Numba accepts a writable array for a read-only one, but not within tuples. Arrays in tuples come
-    from this package and are writable.
+    Numba accepts a writable array where a function declares a read-only array, but not within
+    tuples. So arrays within tuples are declared writable; they all come from this package and are
+    writable.
     """
     if annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -160,7 +163,7 @@ _NUMBERS = {float: types.float64, int: types.int64, bool: types.boolean}
 def copy(values: Any, out: Any) -> None:
     """Copy values (n,) to ``out``.
 
-    Assigning to a slice would take 2 s longer, as Numba compiles its error messages.
+    An assignment to a slice would take 2 s longer to compile, because of its error messages.
     """
     for i in range(out.size):
         out[i] = values[i]

@@ -1,13 +1,14 @@
 """Machine code on disk, so that each function is compiled once for all processes.
 
-Each compiled function has its own file. The file name is a digest of everything that determines its
-content: the code of the function and of functions that it calls, its types, the processor, and the
-versions of Python, Numba, llvmlite and NumPy. Processes that start together therefore write
-equivalent files. They cannot damage an index, because there is none. A file appears under its name
-only when it is complete.
+Each compiled function has its own file. The name of the file contains a digest of everything that
+determines the machine code: the code of the function and of all functions that it calls, the types
+of its arguments, the processor, and the versions of Python, Numba, llvmlite and NumPy. Processes
+that start together therefore write equivalent files. The folder has no index that processes could
+damage. A file gets its name only when it is complete.
 
-The file is a pickle with machine code. Its digest detects accidents, not forgery. Like the compiled
-files of Python, it belongs in a folder that only its users can write to.
+The file is a pickle with machine code, after a digest that detects accidental damage, but no
+forgery. Keep the files in a folder that nobody else can write to, like the compiled files of
+Python.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ from numba.core.serialize import dumps
 from .whole_files import write_whole
 
 FOLDER = "XRECAL_CACHE_DIR"
-"""Environment variable with the folder for compiled code, instead of the user's cache."""
+"""Environment variable for the path of a folder, which then holds the compiled code instead of the
+user's cache."""
 
 _OPTIONS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
-"""Settings of Numba that change what it compiles."""
+"""Settings of Numba that change the machine code."""
 
 _VERSIONS = (
     "2",  # version of the files
@@ -54,13 +56,13 @@ _VERSIONS = (
 
 
 def folder() -> Path:
-    """Folder of compiled code: ``XRECAL_CACHE_DIR``, or the user's cache.
+    """Return the folder of compiled code, in ``XRECAL_CACHE_DIR`` or in the user's cache.
 
     Raises
     ------
     OSError
-        If the folder is not an absolute path, or the user has no home. In any other folder,
-        somebody else may have written the code.
+        If the path of the folder is not absolute, or the user has no home folder. Without this
+        check, the code could come from a folder that somebody else can write to.
     """
     given = os.environ.get(FOLDER)
     path = Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
@@ -74,16 +76,16 @@ def folder() -> Path:
 
 
 class CompiledFiles(NullCache):
-    """The file of one function, in the interface of Numba."""
+    """File with the machine code of one function, as a cache for Numba."""
 
     error: OSError | None = None
-    """Error at a file that this process could not write"""
+    """First error of this process when it wrote a file; None without an error"""
 
     def __init__(self, function: Callable[..., Any], types: Callable[..., Any]) -> None:
         self._function, self._types = function, types
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the compiled function; return None without a valid file."""
+        """Load the compiled function; return None if there is no valid file."""
         rtsys.initialize(target_context)  # compiled code needs only the memory functions of Numba
         name = self._name(target_context.codegen())
         try:
@@ -96,7 +98,10 @@ class CompiledFiles(NullCache):
         return CompileResult._rebuild(target_context, *pickle.loads(payload))
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write the compiled function; if this fails, only this process can use the code."""
+        """Write the compiled function to its file.
+
+        If the function cannot write the file, it warns, and only this process can use the code.
+        """
         name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
             folder().mkdir(parents=True, exist_ok=True)
@@ -117,10 +122,11 @@ class CompiledFiles(NullCache):
 
 
 def _reduced(compiled: Any) -> tuple[Any, ...]:
-    """Return the part of a compiled function to store.
+    """Return the parts of a compiled function that its file stores.
 
-    Each function within the code has an environment, which names its module. The environments of
-    Numba's own functions are empty, but importing their modules takes longer than all forecasts of
+    Each function within the code has an environment, which names the module of the function. The
+    environments of Numba's own functions are empty. The file stores only the names of such
+    environments, because an import of the modules would take longer than computing all forecasts of
     a station for a day.
     """
     *parts, environments = compiled._reduce()
@@ -133,7 +139,7 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
 
 
 class _Bare:
-    """Stand-in for an environment: it pickles only the name, not the module."""
+    """Replacement for an environment, of which pickle stores only the name, not the module."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -143,7 +149,7 @@ class _Bare:
 
 
 def _environment(name: str) -> Any:
-    """Return the environment of this name; an empty one if the process has none."""
+    """Return the environment with a name; make an empty environment if the process has none."""
     found = lookup_environment(name)
     if found is None:
         found = Environment({})
@@ -153,7 +159,7 @@ def _environment(name: str) -> Any:
 
 
 def _digest(*parts: bytes) -> bytes:
-    """Compute SHA-256 of some bytes, each with its length."""
+    """Compute the SHA-256 digest of several parts, each with its length."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(b"%d:" % len(part))
@@ -162,7 +168,7 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _note(error: OSError) -> None:
-    """Warn once per process that it could not store its compiled code, and how to change this."""
+    """Warn, once per process, that compiled code could not be stored, and explain the remedy."""
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
@@ -175,7 +181,8 @@ def _note(error: OSError) -> None:
 def _content(function: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything that determines the machine code of a function, in a fixed order.
 
-    Numba compiles called functions into it, so this function descends into them.
+    The machine code of a function contains the functions that it calls, so this generator includes
+    them.
     """
     seen: set[Any] = set()
     waiting: list[Any] = [function]

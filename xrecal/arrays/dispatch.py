@@ -1,7 +1,8 @@
-"""Table of public functions: their modules, by array library.
+"""Table of the modules of public functions, for each array library (NumPy or CuPy).
 
-The type of the arrays selects the function, so CuPy is imported only after one of its arrays has
-been passed. Nothing moves between host and device here.
+The type of the arrays in a call selects the function. CuPy arrays are on a device (GPU), NumPy
+arrays on the host (CPU); this module moves no array between the two. It imports CuPy only after a
+call with a CuPy array.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 DEVICE = "cupy"
-"""The library of arrays on a GPU."""
+"""Name of the library whose arrays are on a GPU."""
 
 _PUBLIC = {
     "distributions.forms": "Forecasts find_bounds",
@@ -83,7 +84,7 @@ _PUBLIC = {
     "calibration.reliability": "corp quantile_reliability",
     "splitting": "Split splits",
 }
-"""Modules, and their public names in :mod:`xrecal.arrays` for NumPy arrays."""
+"""Public names of :mod:`xrecal.arrays` in each module, for NumPy arrays."""
 
 _FOR_DEVICES = {
     "device.ckme": "choose_ckme fit_ckme",
@@ -91,7 +92,7 @@ _FOR_DEVICES = {
     "device.ensembles": "squared_energy_distance",
     "kernels.kernel": "features",
 }
-"""Modules, and their functions for arrays on a device, which fit and apply the embedding."""
+"""Functions for arrays on a device in each module. They fit and apply the CKME."""
 
 
 def _by_name(modules: dict[str, str]) -> dict[str, str]:
@@ -103,21 +104,21 @@ HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
 """Module of each public name, and of each function for arrays on a device."""
 
 DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
-"""Modules that compare ensembles pair by pair, for each array library."""
+"""Module that computes distances between ensembles, for each array library."""
 
 DESCRIBING = frozenset({"choices", "circular", "days", "groups", "predictors", "step"})
-"""Arguments that describe cases but hold no data, so they stay on the host."""
+"""Names of arguments that describe cases but hold no data; such arguments stay on the host."""
 
 Described = Iterator[tuple[str, bool]]
 
 
 def is_on_device(array: object) -> bool:
-    """Return whether an array is one of CuPy's."""
+    """Return True for a CuPy array."""
     return type(array).__module__.partition(".")[0] == DEVICE
 
 
 def namespace(array: object) -> Any:
-    """Return the library of an array, with its functions."""
+    """Return the module of functions for an array, such as numpy or cupy."""
     name = type(array).__module__.partition(".")[0]
     if name in ("numpy", DEVICE):
         return import_module(name)
@@ -125,29 +126,29 @@ def namespace(array: object) -> Any:
 
 
 def distances_for(array: object) -> ModuleType:
-    """Return the module that compares ensembles, for the library of an array."""
+    """Return the module that computes distances between ensembles, for the library of an array."""
     return import_module(DISTANCES[type(array).__module__.partition(".")[0]])
 
 
 def to_host(array: Any) -> Any:
-    """Return a NumPy copy of an array, for decisions on the host."""
+    """Return an array as a NumPy array; an array on a device is copied to the host."""
     if is_on_device(array):
         return import_module(DEVICE).asnumpy(array)
     return np.asarray(array)
 
 
 def as_array(values: Any) -> Any:
-    """Convert to an array; an array on a device stays there."""
+    """Convert values to a NumPy array; an array on a device stays on the device."""
     return values if is_on_device(values) else np.asarray(values)
 
 
 def contiguous(values: Any) -> Any:
-    """Return an array with contiguous rows, in the same memory."""
+    """Return an array with contiguous rows, on the host or device on which it is."""
     return namespace(values).asarray(values, order="C")
 
 
 def offered(name: str) -> Any:
-    """Look up a name of :mod:`xrecal.arrays`; AttributeError if it is not public."""
+    """Look up a name of :mod:`xrecal.arrays`; raise AttributeError if it is not public."""
     if name not in HOME:
         raise AttributeError(f"module 'xrecal.arrays' has no attribute {name!r}")
     return _public(name)
@@ -163,9 +164,9 @@ def _public(name: str) -> Any:
 def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a public function so that it selects the library of its arrays.
 
-    NumPy arrays go to the function itself, and arrays on a device to its counterpart for devices.
-    If there is no counterpart, or if arrays on host and device are mixed, the call raises TypeError
-    and states what to copy.
+    A call with NumPy arrays calls the function itself. A call with arrays on a device calls the
+    function of the same name for devices. If there is no such function, or if a call mixes arrays
+    on host and device, the call raises TypeError, which names the arrays to copy.
     """
     name = function.__name__
 
@@ -183,12 +184,12 @@ def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _any_on_device(values: tuple[Any, ...]) -> bool:
-    """Return whether any of the arrays is on a device."""
+    """Return True if at least one of the arrays is on a device."""
     return any(on_device for _, on_device in _described(("", values)))
 
 
 def _described(named: tuple[str, Any]) -> Described:
-    """Return the name of each array in a value or tuple, and whether it is on a device."""
+    """Yield the name of each array in a value or tuple, and True if the array is on a device."""
     name, value = named
     if isinstance(value, (tuple, list)):
         fields = getattr(value, "_fields", (name,) * len(value))
@@ -203,7 +204,7 @@ def _described(named: tuple[str, Any]) -> Described:
 def _refuse_mixture(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raise TypeError if some arrays that hold data are on the host."""
+    """Raise TypeError if arrays that hold data are on the host, because others are on a device."""
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     data = (named for named in given.items() if named[0] not in DESCRIBING)
     held = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]
@@ -213,7 +214,7 @@ def _refuse_mixture(
 
 
 def mixture(what: str, host: list[str]) -> str:
-    """Message about host and device arrays in one call."""
+    """Return the text of an error about a call that mixes arrays on host and device."""
     names = ", ".join(host)
     return (
         f"{what} got arrays of NumPy ({names}) and of CuPy; bring them to one side first: "
@@ -222,7 +223,7 @@ def mixture(what: str, host: list[str]) -> str:
 
 
 def only_on_host(what: str) -> str:
-    """Message about functions without an implementation for devices."""
+    """Return the text of an error about a function without an implementation for devices."""
     return (
         f"{what} has no implementation for CuPy arrays; copy them to the host first: "
         "cupy.asnumpy(x), or data.as_numpy() of a DataArray or Dataset"
@@ -231,7 +232,7 @@ def only_on_host(what: str) -> str:
 
 @cache
 def device_function(name: str) -> Callable[..., Any]:
-    """Return the function of a name for arrays on a device; raise TypeError if there is none."""
+    """Return the function for arrays on a device by its name; raise TypeError if there is none."""
     if name not in ON_DEVICE:
         raise TypeError(only_on_host(name))
     function = getattr(import_module(f"xrecal.arrays.{ON_DEVICE[name]}"), name)

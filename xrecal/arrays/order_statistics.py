@@ -1,7 +1,7 @@
-"""Order statistics of values in compiled code.
+"""Median and other order statistics in compiled code.
 
-Numba's ``np.median`` and ``np.partition`` would compile for five seconds, most of it for their
-checks and error messages.
+Numba would need five seconds to compile ``np.median`` and ``np.partition``, mostly for their checks
+and error messages.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .compiled import OutVector, Vector, copy, kernel
 
 @kernel
 def select(values: OutVector, k: int) -> Any:
-    """Return the value that has ``k`` values before it in ascending order; O(n) on average.
+    """Return the value at position ``k``, from 0, of the finite values (n,) in ascending order.
 
-    The function reorders the finite values (n,): smaller and equal values come before position k,
-    larger and equal values after it.
+    The function reorders the values: no value before position k is larger than the result, and no
+    value after it is smaller. The cost is O(n) on average.
 
     References
     ----------
@@ -45,7 +45,7 @@ def select(values: OutVector, k: int) -> Any:
 
 @kernel
 def median(values: Vector) -> Any:
-    """Return the median of finite values (n,), NaN without any."""
+    """Return the median of finite values (n,), or NaN if n is 0."""
     n = values.size
     if n == 0:
         return np.nan

@@ -1,8 +1,8 @@
-"""Usual values of a predictor (median and range of the record), and detection of other values.
+"""Usual values of a predictor (median and range of the record), and detection of broken values.
 
-A predictor may break, because of another unit, another archive or a fill value, or it may be
-missing. Neither may shift a forecast or remove it, so the median of the record replaces such
-values.
+A value of a predictor may be missing, or broken because of another unit, another archive or a fill
+value. The median of the record replaces missing and broken values, so they neither shift a forecast
+nor remove it.
 """
 
 from __future__ import annotations
@@ -18,45 +18,48 @@ from xrecal.typing import FloatArray
 from .dispatch import namespace
 
 MARGIN = 0.5
-"""Share of the range of the record by which a predictor may exceed the record at either end."""
+"""Share of the range of the record by which a plausible value may lie below or above the range."""
 
 ROUNDING = 1e-6
-"""Share of its size by which a predictor may also exceed the range, for rounding to other types."""
+"""Further tolerance for rounding to other types, as a share of the largest value of the record."""
 
 FEWEST = 20
-"""Least numbers of cases with and without a value for which an indicator is learned."""
+"""Fits learn an indicator of missing values if the record has at least this number of cases with a
+value, and at least this number of cases without a value."""
 
 COARSE = 10
-"""A predictor is continuous if this number times its smallest step is less than the mean step
-between values of the record."""
+"""A predictor counts as continuous if this number, times the smallest difference between values of
+the record, is less than the mean difference between neighbouring values."""
 
 INDICATOR = 2.0**0.5
-"""Kind of an indicator of a missing value. Like sines and cosines, it has the weight 1/2 in squared
-distances. So a missing and a known value are as far apart as two typical known values."""
+"""Code of indicators of missing values, in place of a period. Like sines and cosines, an indicator
+has the weight 1/2 in squared distances. So the distance between a missing and a known value is that
+of two typical known values."""
 
 
 class Usual(NamedTuple):
     """Usual values of a predictor in the record of L places; each array is (L, 1)."""
 
     middle: FloatArray
-    """Median of the record, mean direction of a circular predictor; 0 if unknown."""
+    """Median of the record, or mean direction of a circular predictor; 0 if unknown."""
     low: FloatArray
     """Smallest plausible value; minus infinity for a circular or unknown predictor."""
     high: FloatArray
-    """Largest plausible value."""
+    """Largest plausible value; infinity for a circular or unknown predictor."""
     known: npt.NDArray[np.bool_]
     """True if the record has a value."""
     mixed: npt.NDArray[np.bool_]
-    """True if the record has enough cases with a value and enough cases without a value."""
+    """True if the record has at least 20 cases with a value and at least 20 cases without."""
     never_zero: npt.NDArray[np.bool_]
-    """True if zero must be a fill value: it is inside a continuous range, but not in the record."""
+    """True if zero must be a fill value: it lies inside the range of a continuous predictor, but
+    the record has no zero."""
     first: FloatArray
     """Smallest value of the record; 0 for a circular or unknown predictor."""
     last: FloatArray
-    """Largest value of the record."""
+    """Largest value of the record; 0 for a circular or unknown predictor."""
 
     def broken(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """Mark values (L, T) outside the plausible range, except missing values."""
+        """Mark broken values (L, T): infinite values, and values that are not plausible."""
         xp = namespace(values)
         far = (values < self.low) | (values > self.high) | xp.isinf(values)
         broken: npt.NDArray[np.bool_] = far | (self.never_zero & (values == 0))
@@ -69,10 +72,10 @@ class Usual(NamedTuple):
 
 
 N_NUMBERS = len(Usual._fields)
-"""Names of the numbers stored for each predictor."""
+"""How many numbers are stored for each predictor at each place."""
 
 NO_PREDICTORS = np.empty((1, 0, N_NUMBERS))
-"""Usual values of no predictor at one place, in the form of :func:`stacked`."""
+"""Result of :func:`stacked` for one place without predictors."""
 
 
 def usual_of(record: FloatArray, period: float | None = None) -> Usual:
@@ -81,15 +84,15 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
     Parameters
     ----------
     record : array of float, shape (L, n)
-        Values of the predictor in the cases of L places, NaN if missing; infinite values count as
+        Values of the predictor in n cases at L places, NaN if missing. Infinite values count as
         missing.
     period : float, optional
-        Period of a circular predictor, which has no range.
+        Period of a circular predictor. A circular predictor has no plausible range.
 
     Returns
     -------
     Usual
-        In the unit of the predictor.
+        Usual values, in the unit of the predictor.
 
     Examples
     --------
@@ -129,12 +132,12 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
 
 
 def stacked(usual: Sequence[Usual]) -> FloatArray:
-    """Stack the usual values of p predictors, at least one, as numbers (L, p, 8) at L places."""
+    """Stack the usual values of p >= 1 predictors at L places as numbers (L, p, 8)."""
     return np.stack([np.concatenate(one, axis=-1, dtype=np.float64) for one in usual], axis=1)
 
 
 def unstacked(numbers: FloatArray) -> list[Usual]:
-    """Return the usual values of p predictors from numbers (L, p, 8) of :func:`stacked`."""
+    """Return the usual values of p predictors from the numbers (L, p, 8) of :func:`stacked`."""
     flags = [name in ("known", "mixed", "never_zero") for name in Usual._fields]
     return [
         Usual(*(a > 0 if flag else a for a, flag in zip(one, flags, strict=True)))

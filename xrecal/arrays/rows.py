@@ -1,4 +1,4 @@
-"""Arguments over locations as rows, in blocks that fit into memory; and checks of numbers."""
+"""Arrays with one row for each location, in blocks that fit into memory, and checks of numbers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from xrecal.typing import FloatArray
 from .status import FEWEST
 
 ROUNDING = 1e-6
-"""Tolerance for probabilities outside [0, 1], also in float32; these count as 0 or 1."""
+"""Tolerance for probabilities outside [0, 1], because float32 is inexact. Such probabilities count
+as 0 or 1."""
 
 # Approximate bytes of copies of cases: they are made for a block of locations at a time.
 WORKSPACE = 64_000_000
 
 MET = 4096
-"""Digests of contents that this process has seen."""
+"""Largest number of digests that a :class:`Kept` keeps of contents without a stored result."""
 
 Made = TypeVar("Made")
 
@@ -32,7 +33,7 @@ Made = TypeVar("Made")
 def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
     """Return arrays (..., n) of one shape as rows (L, n), and the shape (...) of the locations.
 
-    Raises ValueError with the names unless all arrays have the same shape with an axis of cases.
+    The function raises ValueError if the arrays differ in shape, or have no axis of cases.
     """
     given = {name: np.asarray(array) for name, array in arrays.items()}
     shapes = {name: array.shape for name, array in given.items()}
@@ -47,7 +48,7 @@ def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
 
 
 def check_probability(name: str, values: FloatArray) -> None:
-    """Raise ValueError if a number is outside [0, 1] by more than rounding; NaN is allowed."""
+    """Raise ValueError if a number other than NaN is outside [0, 1] by more than rounding."""
     outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
     if outside.any():
         raise ValueError(
@@ -63,9 +64,10 @@ def check_level(level: float) -> None:
 
 
 def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:
-    """Return an integer from `least` to `most`.
+    """Return ``number`` as an int.
 
-    Raise ValueError with the name for anything else.
+    The function raises ValueError, with the name of the argument, unless the number is an integer
+    from `least` to `most`.
     """
     try:
         whole = operator.index(number)
@@ -78,9 +80,9 @@ def whole_number(name: str, number: Any, least: int, most: int | None = None) ->
 
 
 def is_whole(value: object) -> bool:
-    """Return whether an argument is an integer.
+    """Return True if a value is an integer, but not a Boolean or a timedelta.
 
-    Booleans and timedeltas count as integers in Python and NumPy, but not here.
+    In Python and NumPy, Booleans and timedeltas are integers, too.
     """
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
@@ -88,17 +90,16 @@ def is_whole(value: object) -> bool:
 def mean_of_known(
     values: FloatArray, known: npt.NDArray[np.bool_], fewest: int = FEWEST
 ) -> FloatArray:
-    """Return means (...) of values (..., n) over the known cases; NaN with too few cases."""
+    """Return means (...) of values (..., n) over known cases; NaN with fewer than ``fewest``."""
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
 
 
 def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray, ...]]]:
-    """Yield slices of locations, and arrays (L, ...) there as contiguous float64.
+    """Yield slices of locations, and the arrays (L, ...) at these locations as contiguous float64.
 
-    A slice has only a few locations, so that arrays of single precision are not all converted at
-    once.
+    A slice has only a few locations, which limits the memory for the conversion from float32.
     """
     n_locations = arrays[0].shape[0]
     values = sum(array.size for array in arrays)
@@ -107,17 +108,22 @@ def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of locations whose arrays fit into the workspace, at least one location each."""
+    """Yield slices of at least one location, so that the arrays of a slice fit into the workspace.
+
+    ``bytes_each`` is the memory that one location needs.
+    """
     step = max(1, WORKSPACE // max(bytes_each, 1))
     for start in range(0, n_locations, step):
         yield slice(start, start + step)
 
 
 class Kept(Generic[Made]):
-    """Cache of results for contents seen before; it drops the oldest results first.
+    """Cache of results for contents that come again; at most ``most`` bytes.
 
-    The key is a digest of all contents on which a result depends. A model that issues forecasts day
-    after day, or one product after the other, sees the same cases again and again.
+    A model that issues forecasts day after day, or one product after the other, uses the same cases
+    again and again. The key of a result is a digest of all contents on which the result depends.
+    The cache stores a result when its contents come for the second time. It first drops results
+    that were not used for the longest time.
     """
 
     def __init__(self, most: int) -> None:
@@ -128,7 +134,7 @@ class Kept(Generic[Made]):
     def get(
         self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
     ) -> Iterable[Made]:
-        """Return the stored result for the contents, or make a result of about so many bytes."""
+        """Return the stored result for the contents, or make one of about ``n_bytes`` bytes."""
         key = digest(contents)
         with self._lock:
             if key in self._known:
@@ -148,7 +154,7 @@ class Kept(Generic[Made]):
 
 
 def digest(contents: Iterable[Any]) -> bytes:
-    """Compute a digest of arrays, their types and shapes, and texts; None is allowed."""
+    """Compute a digest of arrays with their types and shapes, and of texts, numbers or None."""
     found, told = sha256(), []  # processors have instructions for it
     for part in contents:
         if isinstance(part, np.ndarray):

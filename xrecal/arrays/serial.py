@@ -1,8 +1,9 @@
 """Autocorrelation of successive cases, and slow waves that show how uncertain their mean is.
 
-A series of n cases is the sum of its mean and of n - 1 cosines; the j-th cosine has j half waves.
-If b successive cases count as one, the waves up to n / b - 1 are slow: they are as uncertain as the
-mean, whatever the dependence. So they measure the uncertainty of the mean.
+A series of n cases is the sum of its mean and of n - 1 cosine waves; wave j has j half periods. If
+b successive cases count as one, the first n / b - 1 waves are slow. The amplitudes of slow waves
+are as uncertain as the mean, whatever the autocorrelation. So they measure the uncertainty of the
+mean.
 """
 
 from __future__ import annotations
@@ -13,46 +14,48 @@ import numpy.typing as npt
 from xrecal.typing import FloatArray, IntArray
 
 SHARE = 0.7
-"""Share of waves to use, of the frequency at which a first-order spectrum is half its height at
-0."""
+"""Highest frequency of slow waves, as a share of a frequency that :func:`block_lengths` defines."""
 
 CAUTION = 0.5
-"""Standard errors added to an autocorrelation, because a value too small does more harm."""
+"""Number of standard errors that :func:`block_lengths` adds to an autocorrelation. An estimate that
+is too small does more harm than one that is too large."""
 
 LARGEST = 0.995
-"""Largest autocorrelation."""
+"""Largest autocorrelation that :func:`block_lengths` allows for."""
 
 FEWEST_WAVES = 3
 """Least number of slow waves for an estimate of the uncertainty of their mean."""
 
 CLEAR = 2.58
-"""Number of standard errors above which an autocorrelation is significant: 0.5 % of independent
-series exceed it."""
+"""Number of standard errors above which an autocorrelation is significant. The autocorrelations of
+0.5 % of independent series exceed it."""
 
 
 def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE) -> IntArray:
-    r"""Return the number b of successive cases that count as one, by lag-1 autocorrelation.
+    r"""Return the number b of successive cases that count as one, from the autocorrelation.
 
     Parameters
     ----------
     autocorrelation : array of float, shape (...)
-        Estimates from n cases about their mean, in [-1, 1].
+        Estimated lag-1 autocorrelation of n cases, in [-1, 1].
     n : array of int, shape (...)
+        Number of cases.
     share : float
-        Share of the frequency below, in Notes, up to which waves are used.
+        Highest frequency of slow waves, divided by the frequency in Notes.
 
     Returns
     -------
     array of int64, shape (...)
-        At least 1.
+        Block length b, at least 1.
 
     Notes
     -----
-    The spectrum of an autoregressive process of first order with autocorrelation :math:`\rho` falls
-    to half of its height at frequency zero at the frequency :math:`(1 - \rho) / \sqrt \rho`. The n
-    / b - 1 waves used reach ``share`` of this frequency: with 0.7, a t-test at 5 % rejects about 6
-    %. The estimate is increased by its bias, :math:`(1 + 3 \rho) / n`, and half of its standard
-    error.
+    The spectrum of a first-order autoregressive process with lag-1 autocorrelation :math:`\rho` is
+    highest at frequency zero. At the frequency :math:`(1 - \rho) / \sqrt \rho` it has half of this
+    height. The n / b - 1 slow waves reach ``share`` times this frequency. With a share of 0.7, a
+    t-test at the level 5 % rejects a true hypothesis in about 6 % of the cases. The function adds
+    the expected bias, :math:`(1 + 3 \rho) / n`, and half a standard error to the estimated
+    autocorrelation.
     """
     n = np.maximum(n, 1)
     rho = autocorrelation + (1 + 3 * np.maximum(autocorrelation, 0)) / n + CAUTION / np.sqrt(n)
@@ -62,7 +65,7 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
 
 
 def neighbour_correlation(series: FloatArray) -> FloatArray:
-    """Return the lag-1 autocorrelation (...) of series (..., n) about their mean; 0 if constant."""
+    """Return the lag-1 autocorrelation (...) of series (..., n); 0 for a constant series."""
     deviation = series - series.mean(-1, keepdims=True)
     # Rounding errors of a constant series would be autocorrelated.
     deviation[np.ptp(series, axis=-1) == 0.0] = 0.0
@@ -72,15 +75,15 @@ def neighbour_correlation(series: FloatArray) -> FloatArray:
 
 
 def is_dependent(autocorrelation: FloatArray, n: IntArray) -> npt.NDArray[np.bool_]:
-    """Return whether the autocorrelation is larger than chance allows for independent cases."""
+    """Return True if the lag-1 autocorrelation of n cases is too large for independent cases."""
     return np.asarray(autocorrelation * np.sqrt(n) > CLEAR)
 
 
 def waves(series: FloatArray, n_waves: int) -> FloatArray:
-    """Return the scaled sum and first cosines (n_waves + 1, ...) of series, each of unit length.
+    """Return the scaled sum and the first cosine transforms (n_waves + 1, ...) of series (n, ...).
 
-    For Gaussian series of mean zero, rows are independent with one distribution if the spectrum is
-    flat there.
+    Each row is the product of the series with a vector of length one. For Gaussian series of mean
+    zero whose spectrum is flat at low frequencies, rows are independent with one distribution.
     """
     from scipy.fft import dct
 
@@ -88,16 +91,20 @@ def waves(series: FloatArray, n_waves: int) -> FloatArray:
 
 
 def rotations(rng: np.random.Generator, n_resamples: int, n_waves: int) -> FloatArray:
-    """Draw directions (n_resamples, n_waves + 1): images of the scaled sum under rotations."""
+    """Draw random directions (n_resamples, n_waves + 1), each a vector of length one.
+
+    A random rotation turns the direction of the scaled sum into such a direction.
+    """
     directions = rng.standard_normal((n_resamples, n_waves + 1))
     directions /= np.sqrt(np.einsum("bi,bi->b", directions, directions))[:, np.newaxis]
     return directions
 
 
 def dates_of(known: npt.NDArray[np.bool_], simultaneous: int) -> IntArray:
-    """Return the date number, from 0 without gaps, of each known case among cases (n,).
+    """Return the number of the date of each known case; ``known`` (n,) marks known cases.
 
-    Each date has ``simultaneous`` successive cases.
+    Each date has ``simultaneous`` successive cases. Only dates with known cases get a number, from
+    0 on.
     """
     date = np.flatnonzero(known) // simultaneous
     return np.unique(date, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Splits of cases into training and test cases, for honest evaluation."""
+"""Splits of cases into training and test cases, so that a fit never knows the cases of its test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from xrecal.typing import FloatArray, IntArray
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
-"""A length along the cases: a number of cases, or a length of time (such as pandas.Timedelta)."""
+"""Length of a series of cases: a number of cases, or a length of time (such as
+pandas.Timedelta)."""
 
 # Advice to get more training cases, by kind of split. The keys are also the allowed kinds.
 _MORE_TRAINING = {
@@ -25,27 +26,27 @@ _MORE_TRAINING = {
 }
 
 ROUNDING = 1e-6
-"""Tolerance in days, a tenth of a second: dates as numbers have smaller rounding errors."""
+"""Tolerance in days, about a tenth of a second. Rounding errors of dates in days are smaller."""
 
 
 class Split(NamedTuple):
-    """Cases to train on and cases to test on, without overlap."""
+    """Training cases and test cases, without overlap."""
 
     train: BoolArray
-    """(n,)"""
+    """(n,) True for training cases"""
     test: BoolArray
-    """(n,)"""
+    """(n,) True for test cases"""
 
 
 class Step(NamedTuple):
-    """Cases predicted by one state of a model that keeps learning."""
+    """One step of a model that keeps learning: it first learns cases, and then predicts cases."""
 
     fits: bool
-    """True if the model is fitted to the learned cases; otherwise they update it."""
+    """True if the model is fitted to the cases in ``learn``; otherwise these cases update it."""
     learn: IntArray
-    """Positions of learned cases; empty without new cases, and before the first fit."""
+    """Positions of the cases to learn; empty without new cases, and before the first fit."""
     test: IntArray
-    """Positions of predicted cases."""
+    """Positions of the cases to predict."""
 
 
 class Rolling(NamedTuple):
@@ -54,19 +55,21 @@ class Rolling(NamedTuple):
     every: Span | None
     """Time between two updates."""
     refit: Span | None = None
-    """Time between two fits, counted from the first test: a fit is at the first step at or after
-    this time. By default there is one fit."""
+    """Time between two fits, counted from the first test. A fit takes place at the first step when
+    this time is over. By default there is only one fit."""
     window: Span | None = None
+    """Length of the past that a fit learns from; by default all of the past"""
     blocks: int = 5
+    """Number of parts of the record; without a window, tests begin after the first part"""
 
 
 class Measure(NamedTuple):
-    """A length along the cases, and the axis that it refers to."""
+    """Length of a series of cases, and the positions of the cases in the same unit."""
 
     position: FloatArray
     """(n,) number or date of each case, ascending"""
     length: float
-    """Cases or days."""
+    """Length in cases or days"""
 
 
 def splits(
@@ -80,21 +83,23 @@ def splits(
     window: Span | None = None,
     every: Span | None = None,
 ) -> list[Split]:
-    """Split cases, given in order of time, into training cases and test cases.
+    """Split cases, which are in order of time, into training cases and test cases.
 
     ``"year"``
-        Each year is tested once, on a model of all years before and after it.
+        Each year is a test once; its model learns from all years before and after it.
     ``"block"``
-        The same with ``blocks`` contiguous parts of equal size.
+        Each of ``blocks`` contiguous parts of equal size is a test once; its model learns from all
+        other parts.
     ``"retrospective"``
-        An expanding window: of ``blocks`` parts the first only trains; each later one is tested
-        on a model of all cases before it.
+        Each of ``blocks`` parts except the first is a test once; its model learns from all cases
+        before the part.
     ``"rolling"``
-        As in operation: a model is fitted every ``every`` to the last ``window`` of cases, and
-        tested until the next fit.
+        As in operation, a new model is fitted at intervals of ``every``. It learns from the last
+        ``window`` of cases, and its test lasts until the next fit.
 
-    The first two kinds also learn from the future. This is right for exchangeable cases, but too
-    favourable if the climate or the forecast model drifts. The last two kinds use only the past.
+    With ``"year"`` and ``"block"``, models also learn from the future of their test. This is right
+    for exchangeable cases, but too favourable if the climate or the forecast model drifts. With
+    ``"retrospective"`` and ``"rolling"``, models learn only from the past.
 
     Parameters
     ----------
@@ -103,37 +108,38 @@ def splits(
     by : {"year", "block", "retrospective", "rolling"}
         Kind of split.
     year : array of int, shape (n,), optional
-        Year of each case, needed with ``by="year"``. A year may lie in several pieces.
+        Year of each case, required with ``by="year"``. The cases of a year need not be contiguous.
     days : array of float, shape (n,), optional
-        Date of each case, in days since any day, in ascending order; equal dates are allowed.
-        Needed if an argument is a length of time.
+        Date of each case, in days since any day, in ascending order; equal dates are allowed. Dates
+        are required if an argument is a length of time.
     gap : int or timedelta, default 0
-        Training leaves out cases up to this far from a tested case. For example, 3 leaves out three
-        cases on each side of the tested case, or only before it if the split uses only the past.
-        Give at least the lead time plus the memory of the weather, so that the model knows no
-        tested observation.
+        Training leaves out cases whose distance from a test case is at most the gap. For example, a
+        gap of 3 leaves out three cases on each side of the test, or only the three cases before the
+        test if the split uses only the past. Give at least the lead time plus the memory of the
+        weather, so that the model knows no observation of its test.
     blocks : int, default 5
-        Number of parts, at least 2; part sizes differ by one case at most. Without a window,
+        Number of parts, at least 2; sizes of parts differ by at most one case. Without a window,
         rolling tests begin after the first part.
     window : int or timedelta, optional
-        Length of the past that a rolling model learns from, back from the first case that it
-        predicts; the gap is part of it. Tests begin when the first window is full. By default the
-        model learns from all the past.
+        Length of the past that a rolling model learns from, counted back from the first case of its
+        test. The window includes the gap. Tests begin when the first window is full. By default the
+        model learns from all of the past.
     every : int or timedelta, optional
-        Time between two fits of a rolling model, counted from the first fit; needed with
+        Time between two fits of a rolling model, counted from the first fit; required with
         ``by="rolling"``.
 
     Returns
     -------
     list of Split
-        In order of time. No case is tested twice. A case that is never predicted, such as the first
-        one if the split uses only the past, is in no test. Masks cost 2 n bytes per split.
+        Splits, in the order of the times of their tests. Each case is in at most one test. Some
+        cases are in no test, such as the first case if the split uses only the past. The masks of a
+        split need 2 n bytes.
 
     Raises
     ------
     ValueError
-        If ``by`` is not one of these, an argument is missing, does not belong to ``by`` or is out
-        of its range, a timedelta is given without ``days``, or a split leaves no training cases.
+        If ``by`` is unknown, an argument is missing, does not belong to ``by`` or is out of range,
+        an argument is a timedelta but ``days`` is None, or a split leaves no training cases.
 
     References
     ----------
@@ -186,25 +192,26 @@ def splits(
 def replay(
     known: IntArray, rolling: Rolling, *, days: FloatArray | None = None, least: int = 1
 ) -> list[Step]:
-    """Return the steps of a model that is updated when cases become known, and refitted at times.
+    """Return the steps of a model that is updated when cases become known, and sometimes refitted.
 
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        For each case, or each of its k parts: number of the first case that is issued after this
-        case is known. It is larger than the number of the case itself, and n or more if the case
-        never becomes known. Cases are in the order of time.
+        When each case becomes known, with cases in order of time: the number of the first case
+        issued after that. The number is larger than the number of the case itself. It is n or more
+        if the case never becomes known. If a case has k parts, each part has such a number.
     rolling : Rolling
-        A fit learns from the window; later updates learn from cases that become known after it.
+        Schedule. A fit learns from the window; the next updates learn from cases that become known
+        after the fit.
     days : array of float, shape (n,), optional
         As for :func:`splits`.
     least : int
-        Fits with fewer cases are postponed to the next step.
+        Least number of cases for a fit; a fit with fewer cases is postponed to the next step.
 
     Returns
     -------
     list of Step
-        In order of time.
+        Steps in order of time.
 
     Raises
     ------
@@ -242,7 +249,7 @@ def replay(
 
 
 def _years(n: int, year: IntArray | None) -> IntArray:
-    """Return the number of the year of each case (n,), from 0."""
+    """Return the number, from 0, of the year of each case (n,)."""
     if year is None:
         raise ValueError(
             Advice(
@@ -264,7 +271,10 @@ def _years(n: int, year: IntArray | None) -> IntArray:
 
 
 def _blocks(n: int, blocks: int) -> IntArray:
-    """Return the part of each case (n,), of ``blocks`` contiguous parts of equal size."""
+    """Return the number, from 0, of the part of each case (n,).
+
+    The ``blocks`` parts are contiguous and of equal size.
+    """
     whole = _whole(blocks)
     if whole is None or whole < 2:
         raise ValueError(f"blocks is {blocks!r}; give a whole number of at least 2")
@@ -281,7 +291,7 @@ def _refits(
     blocks: int,
     name: str = "every",
 ) -> IntArray:
-    """Return the number (n,) of the fit that predicts each case, from 0; -1 before the first."""
+    """Return the number (n,), from 0, of the fit that predicts each case; -1 before the first."""
     if every is None:
         raise ValueError(
             Advice(
@@ -310,7 +320,10 @@ def _refits(
 
 
 def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
-    """Return distances (n,) of cases, at ascending positions, to the nearest case of ``held``."""
+    """Return the distance (n,) of each case to the nearest of the cases ``held``.
+
+    Positions (n,) ascend.
+    """
     case = np.arange(position.size)
     # Compare with the held-out cases before and after each case: the nearer one decides.
     behind = np.searchsorted(held, case)
@@ -322,7 +335,7 @@ def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
 
 
 def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray:
-    """Mark training cases: before the first tested one by more than the gap, within the reach."""
+    """Mark training cases: cases in the window that precede the test by more than the gap."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
     train &= apart.position[first] - apart.position > apart.length + ROUNDING
@@ -332,7 +345,7 @@ def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray
 
 
 def measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> Measure:
-    """Return a length in cases or days, and the positions of the cases in the same unit."""
+    """Convert a length to cases or days, and return it with positions in the same unit."""
     if isinstance(span, np.timedelta64 | datetime.timedelta):
         length = _in_days(name, span)
         if not (length > 0 or (length == 0 and least == 0)):  # also refuses NaT

@@ -1,30 +1,33 @@
-"""Status of a location: a sum of bits that a fit or a test reports; 0 means ok."""
+"""Status of a location: a sum of bits, which a fit or a test reports; 0 means ok."""
 
 from __future__ import annotations
 
 TOO_FEW = 1
-"""Fewer complete cases than ``min_samples``: everything is NaN there."""
+"""A location has fewer complete cases than ``min_samples``: all results there are NaN."""
 
 IDENTICAL = 2
-"""All calibration forecasts are equal: the result is climatology, given any covariates."""
+"""All calibration forecasts are equal: the result is climatology, conditional on the covariates if
+there are some."""
 
 RIDGE_EDGE = 4
-"""The best ridge is the smallest or largest one tried. The largest (1) means almost no skill."""
+"""The best ridge is the smallest or the largest of those that the fit tried. If it is the largest
+(1), forecasts have almost no skill."""
 
 INVALID = 8
-"""Cases with infinite values, negative weights or negative scales were left out."""
+"""The fit left out cases with infinite values, negative weights or negative scales."""
 
 NOT_CONVERGED = 16
 """The optimiser of a parametric method stopped before its tolerance."""
 
 BOUNDS = 32
-"""Observations lie beyond given bounds; such bounds are not applied there."""
+"""Observations lie beyond bounds that the user gave; the fit ignores these bounds there."""
 
 CONSTANT = 64
 """A covariate is constant over all cases, so it has no effect."""
 
 FILL = 1024
-"""Members or observations that are at least a million times all others count as missing."""
+"""Some members or observations are at least a million times larger than all others; they count as
+missing."""
 
 MEANINGS = {
     TOO_FEW: "too_few_cases",
@@ -38,28 +41,29 @@ MEANINGS = {
 }
 
 FEWEST, ENOUGH = 2, 10
-"""Two numbers of cases: a diagnostic with fewer cases is NaN, or is flagged as uncertain."""
+"""Numbers of cases: a diagnostic with fewer cases than the first number is NaN; with fewer cases
+than the second number, its status is ``FEW``."""
 
 FEW = 128
-"""Fewer than ten complete cases: values are given, but uncertain."""
+"""There are fewer than ten complete cases: results are uncertain."""
 
 NO_SPREAD = 256
-"""All observations are equal, so the kernel on them has no bandwidth: everything is NaN."""
+"""All observations are equal, so no bandwidth fits their kernel: all results are NaN."""
 
 REFUSED = 512
-"""Weights or scales are negative or infinite, or weights do not sum to one: everything is NaN."""
+"""Weights or scales are negative or infinite, or weights do not sum to one: all results are NaN."""
 
 DEPENDENT = 2048
 """Successive cases depend on each other, but the test assumes independence."""
 
 NOT_TOLD = 4096
-"""Too few cases for their dependence: the p-value is NaN."""
+"""The autocorrelation is too strong for the number of cases: the p-value is NaN."""
 
 SEASONAL = 8192
-"""Forecasts are compared relative to their season, which explains most of their variance."""
+"""The annual cycle explains most of the variance of the forecasts, so the test subtracts it."""
 
 NO_EVENT = 16384
-"""An event or category occurs in none or all of the cases: its skill and ROC area are unknown."""
+"""An event or category occurs in no case, or in all cases: its skill and ROC area are unknown."""
 
 EVIDENCE_MEANINGS = {
     TOO_FEW: "too_few_cases",
@@ -73,4 +77,5 @@ EVIDENCE_MEANINGS = {
     SEASONAL: "relative_to_the_season",
     NO_EVENT: "event_or_category_in_none_or_all_cases",
 }
-"""Bits of a test of calibration; ``TOO_FEW`` there means fewer than two cases."""
+"""Names of the status bits of tests and diagnostics. For them, ``TOO_FEW`` means fewer than two
+cases."""

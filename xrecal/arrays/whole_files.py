@@ -1,4 +1,4 @@
-"""Atomic writes of files: write to a temporary file, read it back, and move it into place."""
+"""Safe writes of files: write a temporary file, read it back, and move it to its final name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; the old file stays unless the new one is complete on disk.
+    """Write a file; an old file stays as it is unless the new file is complete on disk.
 
     Raises
     ------
     OSError
-        If the file cannot be written, as on a full disk, or reads back differently.
+        If the file cannot be written, as on a full disk, or if its content differs after reading
+        it back.
     """
     place = Path(os.path.realpath(path))  # a link stays a link
     draft = place.with_name(f".{uuid.uuid4().hex}")

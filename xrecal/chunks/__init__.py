@@ -1,1 +1,1 @@
-"""Work on chunks: the wrapper of Dask, BLAS threads, devices, warnings once per call."""
+"""Work on chunks of places: calls of Dask, threads of BLAS, GPUs, progress and warnings."""

@@ -1,4 +1,4 @@
-"""One BLAS thread for tasks, errors of tasks, and the library and chunks of arrays."""
+"""Threads and errors of tasks, and checks of the chunks and the library of arrays."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from xrecal.arrays.dispatch import is_on_device, namespace
 from .malloc import keep_freed_memory
 
 _lock = threading.Lock()
-"""Lock for changing the limit of BLAS, which belongs to the process, and the two values below."""
+"""Lock for changes of the BLAS limit of this process, and of the two variables below."""
 
 _tasks_running = 0
 
 _limiter: Any = None
-"""Limit of threadpoolctl while tasks run: it restores the previous number of threads."""
+"""Limit that threadpoolctl has set while tasks run; it can restore the previous number."""
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
-    """Return whether an array is lazy, by Dask's protocol, which is 30 times faster than chunks.
+    """Return whether an array is lazy.
 
-    A state has hundreds of arrays, and each call checks all of them.
+    The function uses Dask's protocol, which is 30 times faster than a look at ``chunks``. A state
+    has hundreds of arrays, and each call checks all of them.
     """
     variable = array if isinstance(array, xr.Variable) else array.variable
     return variable.__dask_graph__() is not None
 
 
 def work_on(what: str, variable: Hashable | None) -> str:
-    """Text for the work on a variable, for messages; variables may have no name."""
+    """Return a text for messages about the work on a variable, which may have no name."""
     return what if variable is None else f"{what} of {variable!r}"
 
 
 def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
-    """Raise ValueError for several Dask chunks along a dimension that every task needs whole."""
+    """Raise ValueError if Dask cuts an array along a dimension that every task needs whole."""
     chunks = array.variable.chunksizes  # coordinates may have other chunks
     split = [d for d in dims if len(chunks.get(d, ())) > 1]
     if split:
@@ -54,7 +55,7 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
 
 
 def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
-    """Raise ValueError if a forecast has dimensions or coordinates with names of a result."""
+    """Raise ValueError if dimensions or coordinates of a forecast have names of the result."""
     taken = {*names}
     for name in (name for name in given if name in taken):
         renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"
@@ -65,9 +66,9 @@ def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
 
 
 class TaskError(RuntimeError):
-    """A failed Dask task; the message states what it did, for which variable and where.
+    """Error of a failed Dask task; the message states the work, the variable and the labels.
 
-    ``__cause__`` is the original error. Both can be sent from a worker in another process.
+    ``__cause__`` is the original error. Workers in other processes can send both errors.
     """
 
     def __init__(self, message: str, cause: BaseException | None = None) -> None:
@@ -75,7 +76,7 @@ class TaskError(RuntimeError):
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
-        """Pickle with the cause, which other errors lose; with its text if copying it fails."""
+        """Pickle the error with its cause, or with the text of the cause if copying this fails."""
         cause = self.__cause__
         try:
             pickle.loads(pickle.dumps(cause))
@@ -86,11 +87,12 @@ class TaskError(RuntimeError):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread while any task runs, and restore the limit after the last one.
+    """Limit BLAS to one thread while any task runs, and restore the old limit after the last task.
 
-    The limit belongs to the process. The context manager of threadpoolctl restores the limit that
-    it found, so overlapping tasks would leave a wrong limit; a counter prevents this. In a worker
-    process, such as Dask's, the first task limits BLAS for good, and lets malloc keep freed memory.
+    The limit holds for the whole process. The context manager of threadpoolctl restores the limit
+    that it found, so overlapping tasks would leave a wrong limit; a counter of tasks prevents this.
+    In a worker process, such as Dask's, the first task limits BLAS permanently, and lets malloc
+    keep freed memory.
     """
     global _tasks_running, _limiter
     if parent_process() is not None:
@@ -125,9 +127,9 @@ def _settle() -> None:
 def _take_control() -> None:
     """Let the calling thread set limits.
 
-    Recent versions of threadpoolctl accept limits only from the first thread that sets one and
-    silently ignore all others: after one fit with NumPy, Dask's threads would run with all BLAS
-    threads.
+    Recent versions of threadpoolctl accept limits only from the first thread that sets a limit, and
+    silently ignore those of other threads. After one fit with NumPy, tasks in Dask's threads would
+    use all BLAS threads.
     """
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -145,9 +147,9 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError if a task does not accept device arrays, or some arrays are on the host.
+    """Raise TypeError for GPU arrays that a task does not accept, or that are mixed with others.
 
-    A task that accepts device arrays has a true attribute ``on_device``. An attribute
+    A task that accepts GPU arrays has an attribute ``on_device`` with the value True. An attribute
     ``description`` describes the task in messages.
     """
     there = [on_device(arg) for arg in args]
@@ -179,18 +181,18 @@ def on_device(array: xr.DataArray | xr.Variable) -> bool:
 
 
 def sample(array: xr.DataArray | xr.Variable) -> Any:
-    """Values with the array library of an array; for Dask an empty array like its chunks.
+    """Return the values of an array or, for a Dask array, an empty array like its chunks.
 
-    The function reads no values from files.
+    The result shows the array library. The function reads no values from files.
     """
     data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)
 
 
 def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
-    """An array from labels or settings, copied to the device if another array is there.
+    """Copy an array of labels or settings to the GPU if the array ``other`` is there.
 
-    Data is never copied in this way: only the user copies it.
+    The function is not for data: only the user copies data.
     """
     if not on_device(other) or on_device(array):
         return array

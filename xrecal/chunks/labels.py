@@ -1,4 +1,4 @@
-"""Labels along dimensions, by the names of their coordinates."""
+"""Names of the labels along dimensions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import xarray as xr
 
 
 def labels_along(array: xr.DataArray, dims: Iterable[Hashable]) -> set[Hashable]:
-    """Return the names of the labels along dimensions: several for each stacked dimension."""
+    """Return the names of the labels along dimensions; a stacked dimension has several names."""
     own = set(dims)
     stacked = (array.xindexes.get_all_coords(d) for d in own if d in array.xindexes)
     return own.union(*stacked)

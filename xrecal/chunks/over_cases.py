@@ -1,4 +1,4 @@
-"""Array functions over the cases of a forecast, as one axis."""
+"""Calls of array functions with all cases of a forecast on one axis."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def over_cases(
     dtypes: Sequence[Any] | None = None,
     what: str = "a diagnostic",
 ) -> tuple[xr.DataArray, ...]:
-    """Apply an array function to values over cases, as one last axis.
+    """Apply an array function to values with all cases on one last axis.
 
-    Values are one number per case, so Dask chunks along the cases are joined. Values may lack other
-    dimensions. If an entry of ``out`` is ``dims``, the result has one value per case.
+    There is one number per case, so the function joins Dask chunks along the cases. Some of the
+    values may lack dimensions. If an entry of ``out`` equals ``dims``, the result has one value per
+    case.
     """
     every = {d: n for value in values for d, n in value.sizes.items()}
     whole = [
@@ -54,7 +55,7 @@ def over_cases(
 
 @dataclass(frozen=True)
 class _OverCases:
-    """Task from arrays (L, *shape) to results of a function of arrays (L, n)."""
+    """Task that reshapes arrays (L, *shape) to (L, n), and calls a function with these."""
 
     function: Callable[..., Any]
     shape: tuple[int, ...]

@@ -1,7 +1,8 @@
 """Progress of long work: a bar on a terminal and in notebooks, elsewhere a line at intervals.
 
-:func:`reported` starts it, :func:`counted` counts the steps of a loop, and tasks of Dask count
-themselves. Steps inside a step are shares of it.
+:func:`reported` starts the display, and also counts the tasks of Dask. :func:`counted` counts the
+steps of a loop. If a step has a loop of its own, the steps of this loop are shares of the outer
+step.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ QUIET = 3.0
 """Seconds of work before the first output."""
 
 OFTEN, SELDOM = 0.5, 10.0
-"""Seconds between two updates of the bar, and at least between two lines without a bar."""
+"""Least seconds between two updates of the bar, and between two lines if there is no bar."""
 
 MORE = 0.25
-"""Time between two lines of long work, as a share of the time since its start."""
+"""Least time between two lines of long work, as a share of the time since the work began."""
 
 WIDTH = 30
 
@@ -33,7 +34,7 @@ clock = monotonic
 
 
 class Progress:
-    """Work of some steps, in the thread that opened it."""
+    """Progress of work that consists of steps; only the thread that opened it counts steps."""
 
     def __init__(self, what: str, *, shown: bool) -> None:
         self.what, self.shown = what, shown and sys.stderr is not None
@@ -41,13 +42,16 @@ class Progress:
         self.printed: float | None = None
         """Time of the last line or bar."""
         self.levels: list[list[int]] = []
-        """Numbers of steps done and of all steps, outermost loop first."""
+        """Number of finished steps, and of all steps, in each loop; outermost loop first."""
         self._told = 0.0
-        """Last share that was printed, as a step may have several loops within it."""
+        """Largest share so far. A step may have several loops, so the share might decrease."""
         self._lock = Lock()
 
     def share(self) -> str:
-        """Share of the work done, in percent, never less than before; empty without steps."""
+        """Return the finished share of the work as text in percent; empty without steps.
+
+        The share never decreases.
+        """
         share, levels = 0.0, self.levels[::-1]
         for done, total in levels:
             share = min(1.0, (done + share) / max(total, 1))
@@ -55,7 +59,7 @@ class Progress:
         return f"{self._told:.0%}" if levels or self._told else ""
 
     def update(self, *, end: str = "") -> None:
-        """Print a bar or a line if it is due, or at the ``end`` if one was printed before."""
+        """Print a bar or a line if one is due, or the text ``end`` after earlier output."""
         with self._lock:
             now, has_bar = clock(), _has_bar()
             if not self.shown or now - self.start < QUIET or (end and self.printed is None):
@@ -79,31 +83,32 @@ _open: list[Progress] = []
 
 
 def _has_bar() -> bool:
-    """Return whether a bar can be drawn: on a terminal, or in a notebook."""
+    """Return whether standard error can show a bar: on a terminal, or in a notebook."""
     return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
 
 
 def _own() -> Progress | None:
-    """Progress that this thread has opened and shows."""
+    """Return the progress that this thread has opened and shows, or None."""
     own = _open[-1] if _open else None
     return own if own is not None and own.shown and own.owner == get_ident() else None
 
 
 @contextmanager
 def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
-    """Show the progress of fits, scores and Dask computations within, as one bar.
+    """Show the progress of fits, scores and Dask computations in a ``with`` block, as one bar.
 
     Parameters
     ----------
     what : str
-        Name of the work, before the bar.
+        Name of the work, which appears before the bar.
     shown : bool
-        False hides the progress of all work within.
+        False hides the progress of all work in the block.
 
     Notes
     -----
-    After 3 s, standard error shows a bar on a terminal or in a notebook. Elsewhere it gets lines,
-    every 10 s at first and more rarely later. The bar leaves out the work of a cluster.
+    After 3 s of work, a bar appears on standard error, on a terminal or in a notebook. Elsewhere a
+    line appears, every 10 s at first and more rarely later. The progress does not include the work
+    of a Dask cluster.
 
     Examples
     --------
@@ -132,7 +137,7 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
 
 
 def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator of functions with a parameter ``progress``."""
+    """Return a decorator that shows the progress of functions with a parameter ``progress``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -160,7 +165,7 @@ def counted(steps: Collection[T]) -> Iterator[T]:
 
 @contextmanager
 def stage(number: int, total: int) -> Iterator[None]:
-    """Count one of several steps outside a loop as progress; numbers start from 0."""
+    """Count step ``number`` of ``total`` as progress, outside a loop; the first number is 0."""
     progress = _own()
     if progress is None:
         yield
@@ -171,7 +176,7 @@ def stage(number: int, total: int) -> Iterator[None]:
 
 
 def parts(n: int) -> Iterator[slice]:
-    """Yield parts of n places, and count them as progress.
+    """Yield n places in parts, and count the places as progress.
 
     Parts grow as long as each takes less than half a second.
     """
@@ -201,7 +206,7 @@ def _level(progress: Progress, total: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _printed_at_intervals(progress: Progress) -> Iterator[None]:
-    """Print at intervals while a step takes long."""
+    """Print the progress at intervals while a step takes long."""
     ended = Event()
 
     def keep_printing() -> None:
@@ -219,7 +224,7 @@ def _printed_at_intervals(progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def _of_dask(progress: Progress) -> Iterator[None]:
-    """Count the tasks that Dask computes within."""
+    """Count the tasks that Dask computes in a ``with`` block."""
     from dask.callbacks import Callback
 
     started: list[list[int]] = []

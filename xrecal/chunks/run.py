@@ -1,8 +1,8 @@
 """Tasks: functions from named arrays of one chunk of places to named arrays.
 
-:func:`run` is the one way from labelled arrays to a task and back, on NumPy and on Dask. A task is
-called with groups of arrays by name, each (L, ...) with the L places of its chunk on the first
-axis, and returns arrays (L, ...) by name.
+:func:`run` passes labelled arrays to a task and labels its results, on NumPy and on Dask. A task
+takes groups of arrays by name, each (L, ...) with the L places of its chunk on the first axis. The
+task returns arrays (L, ...) by name.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ Array: TypeAlias = xr.DataArray | xr.Variable
 Named: TypeAlias = Mapping[Any, npt.NDArray[Any]]
 """Arrays of a chunk by name."""
 Task: TypeAlias = Callable[..., Named]
-"""A task: called with ``group={name: array}`` for each group of its inputs."""
+"""A task: a function with an argument ``group={name: array}`` for each group of its inputs."""
 Inputs: TypeAlias = Mapping[str, Mapping[Any, tuple[Array, Sequence[Hashable]]]]
-"""Arrays by group and name, each with its core dimensions: the axes after that of the places. All
-other dimensions are looped over. The first array has all of them except those of ``EACH``."""
+"""Arrays by group and name, each with its core dimensions: the axes after the axis of places. All
+other dimensions are looped over. The first array must have all looped dimensions, except those of
+``EACH``."""
 Outputs: TypeAlias = Mapping[Any, tuple[Mapping[Hashable, int], npt.DTypeLike]]
-"""Results by name: core dimensions with their sizes, and the type."""
+"""Descriptions of results by name: core dimensions with their sizes, and the type."""
 
 EACH = "xrecal_each"
-"""Core dimension that represents all dimensions ``each`` of a call of :func:`run`, as one axis."""
+"""Core dimension that represents all dimensions in ``each`` of :func:`run`, as one axis."""
 
 OF_PLACE = "of_place"
-"""Prefix of the names of groups of small arrays with one value for each place; these stay on the
-host."""
+"""Beginning of the names of groups with small arrays of values for each place. These arrays are
+never on a GPU."""
 
 INSIDE = "inside"
-"""Group with a mask of the positions that belong to the chunk itself, for overlapping chunks."""
+"""Argument of a task on overlapping chunks: a mask of the positions in the chunk itself."""
 
 
 def run(
@@ -59,33 +60,35 @@ def run(
 ) -> dict[Any, xr.DataArray]:
     """Run a task on each chunk of places.
 
-    Labels must be equal, because this function does not join arrays. You may pass Variables: they
-    have no labels, which saves time if there are many. A failed Dask task raises
-    :class:`TaskError`, which states where ``what`` failed.
+    Arrays must have equal labels, because this function does not join arrays. You may pass
+    Variables, which have no labels, to save time if there are many arrays. A failed Dask task
+    raises :class:`TaskError`, which states where ``what`` failed.
 
     Parameters
     ----------
     task : callable
-        May have attributes ``on_device`` and ``description``; see
-        :func:`xrecal.chunks.blockwise.require_one_side`. A true attribute ``by_place`` means that
-        the task takes long; it then gets some places at a time, so that progress can be shown.
+        The task, which may have attributes ``on_device`` and ``description``; see
+        :func:`xrecal.chunks.blockwise.require_one_side`. An attribute ``by_place`` with the value
+        True means that the task takes long. The task then gets some places at a time, so that a bar
+        can show the progress.
     given, out : mapping
         See :data:`Inputs` and :data:`Outputs`.
     what : str
-        The work, for messages.
+        Name of the work, for messages.
     each : sequence of hashable
-        Dimensions in place of the core dimension ``EACH``, which must be the first core dimension
-        of an array. Dask may have chunks along them; other arrays do not vary along them.
+        Dimensions that the core dimension ``EACH`` represents. ``EACH`` must be the first core
+        dimension of an array. Dask may have chunks along ``each``. Arrays without ``EACH`` have
+        none of these dimensions.
     windows : mapping of hashable to int, optional
         First core dimensions of all arrays and results, with the odd width of the window along
-        each. If Dask has several chunks along one of them, each chunk gets half a window of its
-        neighbours on every side. The task then gets a mask ``inside`` of the positions (n,) that
-        need results.
+        each dimension. If Dask has several chunks along such a dimension, each chunk gets half a
+        window of its neighbours on every side. The task then gets a mask ``inside`` of the
+        positions (n,) that need results.
 
     Raises
     ------
     ValueError
-        If an argument has a looped dimension with the name of a new dimension of a result.
+        If an array has a looped dimension with the name of a new dimension of a result.
     """
     arrays, core = arrays_of(given)
     new = [{d: n for d, n in dims.items() if d != EACH} for dims, _ in out.values()]
@@ -137,9 +140,9 @@ def total(
 ) -> xr.DataArray:
     """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
-    The task adds up its own chunk: it returns one array (1, T, n), int64, so the sum does not
-    depend on the order. ``out`` has the last dimension of this array. All else is as for
-    :func:`run`.
+    The task adds up its own chunk, and returns one array (1, T, n) of int64. Sums of integers do
+    not depend on their order. ``out`` has the last dimension of this array. Other parameters are as
+    for :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)
@@ -163,9 +166,10 @@ def total(
 def with_core_last(
     array: xr.DataArray, loops: Sequence[Hashable], each: Sequence[Hashable] = (EACH,)
 ) -> tuple[xr.DataArray, tuple[Hashable, ...]]:
-    """An array with the dimensions ``loops`` first, then ``each``, then other core dimensions.
+    """Return an array with the dimensions ``loops`` first, and its core dimensions.
 
-    It has no coordinates other than labels, because those of several arrays may differ.
+    The array keeps only its labels, because the other coordinates of several arrays may differ. The
+    core dimensions are ``each``, and then all dimensions that are not in ``loops``.
     """
     own = tuple(d for d in array.dims if d not in loops)
     bare = array.drop_vars(set(array.coords) - labels_along(array, array.dims))
@@ -173,26 +177,26 @@ def with_core_last(
 
 
 def arrays_of(given: Inputs) -> tuple[list[Array], list[list[Hashable]]]:
-    """Arrays of all groups in order, and their core dimensions without ``EACH``."""
+    """Return the arrays of all groups in order, and their core dimensions without ``EACH``."""
     pairs = [pair for group in given.values() for pair in group.values()]
     return [array for array, _ in pairs], [[d for d in core if d != EACH] for _, core in pairs]
 
 
 def labelled(array: Array) -> xr.DataArray:
-    """Convert an array to one that may have labels."""
+    """Return a DataArray: the array itself, or a Variable without labels as a DataArray."""
     return array if isinstance(array, xr.DataArray) else xr.DataArray(array)
 
 
 def looped_sizes(
     arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, int]:
-    """Dimensions that are looped over, with their sizes."""
+    """Return the dimensions that are looped over, with their sizes."""
     pairs = zip(arrays, core, strict=True)
     return {d: n for array, own in pairs for d, n in array.sizes.items() if d not in own}
 
 
 def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence[Hashable]) -> Any:
-    """Values with one axis for each of ``loops``, of length one for a missing dimension."""
+    """Return values with one axis for each of ``loops``, of length one for a missing dimension."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
     return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
@@ -200,10 +204,10 @@ def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence
 def labels_for_messages(
     arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, xr.DataArray]:
-    """Labels along each dimension that Dask cuts, or positions if there are no labels.
+    """Return the labels along each looped dimension, or positions if there are no labels.
 
-    Each task gets the labels of its chunk. So an error can name them, and the graph need not hold
-    the labels of all locations in every task. Without Dask there are no chunks.
+    Each task gets only the labels of its chunk, so an error can name these labels, and the graph
+    need not hold those of all locations in every task. Without Dask the result is empty.
     """
     if not any(map(is_lazy, arrays)):
         return {}
@@ -228,10 +232,11 @@ def of_each_chunk(
     dtype: npt.DTypeLike,
     passed: Sequence[Any] = (),
 ) -> Any:
-    """Dask array of the results of a call for each chunk, along the dimensions ``over``.
+    """Return a Dask array with the results of a call for each chunk.
 
-    It has one entry per chunk along ``over``, the looped dimensions, and ``new`` ones last. The
-    call also gets the objects ``passed``, once they are computed.
+    The array has the looped dimensions, and then the dimensions ``new``. Along the dimensions
+    ``over`` it has one entry per chunk. The call also gets the objects in ``passed``, once these
+    are computed.
     """
     import dask.array
 
@@ -257,21 +262,22 @@ def of_each_chunk(
 
 @dataclass(frozen=True)
 class Call:
-    """Function from arrays of a chunk to results, both by position; it calls the task.
+    """Function that calls a task: it takes arrays of a chunk and returns results, by position.
 
-    It runs with one BLAS thread. Dask provides the parallelism: a second layer of threads below it
-    makes a fit many times slower. One thread also makes results independent of the number of cores.
-    If the task fails on a Dask chunk, the error states where.
+    The task runs with one BLAS thread. Dask provides the parallelism, and threads within each task
+    would make a fit many times slower. With one thread, results also do not depend on the number of
+    cores. If the task fails on a Dask chunk, the error names the labels of the chunk.
     """
 
     task: Callable[..., Any]
     what: str
     groups: Mapping[str, Sequence[tuple[Any, int, bool]]]
-    """Names of each group, with the number of core axes and whether ``EACH`` is one of them."""
+    """For each group, the name of each array, the number of its core axes without ``EACH``, and
+    True if it has ``EACH``."""
     n_each: int
     out: Mapping[Any, tuple[bool, tuple[int, ...], npt.DTypeLike]]
-    """Names of results, with whether ``EACH`` is an axis, the last axes and the type. Without names
-    the result is one object."""
+    """For each result by name: True if it has ``EACH``, the sizes of its last axes, and its type.
+    Without names the result is one object."""
     labels: tuple[Hashable, ...] = ()
     """Dimensions whose labels are the last arguments; empty without Dask."""
 
@@ -297,11 +303,11 @@ class Call:
 
     @property
     def __name__(self) -> str:
-        """Name of the Dask tasks, which would otherwise contain the address of the object."""
+        """Name of the Dask tasks; without it Dask would use the address of the object as name."""
         return getattr(self.task, "__name__", type(self.task).__name__.strip("_"))
 
     def __call__(self, *args: Any, passed: Sequence[Any] = ()) -> Any:
-        """Results by position: a tuple, or the result itself if there is only one."""
+        """Return the results by position: a tuple, or the result itself if there is only one."""
         n = len(args) - len(self.labels)
         with one_blas_thread():
             try:
@@ -347,7 +353,7 @@ class Call:
         )
 
     def _in_parts(self, groups: Mapping[str, Named], n: int) -> Named:
-        """Results of n places, for some at a time if progress is shown."""
+        """Return the results of n places, computed for some at a time if progress is shown."""
         found = list[Named]()
         for at in parts(n):
             some = {g: {name: a[at] for name, a in of.items()} for g, of in groups.items()}
@@ -359,25 +365,25 @@ class Call:
 
 
 def _one_or_all(results: Iterable[Any]) -> Any:
-    """Results as a tuple, or the only one."""
+    """Return results as a tuple, or the result itself if there is only one."""
     every = tuple(results)
     return every if len(every) > 1 else every[0]
 
 
 def _in_rows(value: Any) -> Any:
-    """An array with contiguous rows: for other layouts BLAS gives other last bits."""
+    """Return an array with contiguous rows; for other layouts BLAS gives other last bits."""
     return contiguous(value) if hasattr(value, "strides") else value
 
 
 def _range(dim: Hashable, labels: Any) -> str:
-    """A dimension with the first and last label along it."""
+    """Return the name of a dimension with its first and its last label, as text."""
     flat = np.ravel(labels)
     ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
     return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
-    """An object common to all places, as an array that does not look into it."""
+    """Put an object that all places share in an array without axes; a sequence stays one entry."""
     array = np.empty((), dtype=object)
     array[()] = value
     return array
@@ -390,7 +396,7 @@ def _flat(
     rest: tuple[int, ...],
     own: bool,
 ) -> npt.NDArray[Any]:
-    """An array (L, ...), or (L, T, ...) with ``own``, with all places of the chunk on one axis."""
+    """Put all places of the chunk on one axis: return (L, ...), or (L, T, ...) with ``own``."""
     array = _in_rows(array)
     lead, core = array.shape[: array.ndim - n_core], array.shape[array.ndim - n_core :]
     if own:
@@ -413,7 +419,7 @@ def _shaped(
 
 
 def _without_names(array: Array, new: set[Hashable]) -> Array:
-    """An array without coordinates named like new dimensions; labels stay."""
+    """Return an array without coordinates that have names of new dimensions; labels stay."""
     if isinstance(array, xr.Variable):
         return array
     taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
@@ -421,7 +427,7 @@ def _without_names(array: Array, new: set[Hashable]) -> Array:
 
 
 def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.DataArray:
-    """A result without the attributes of arrays, but with attributes of labels, such as units."""
+    """Return a result without attributes, except those of labels, such as units."""
     if isinstance(result, xr.Variable):
         return xr.DataArray(xr.Variable(result.dims, result.data))
     result.attrs = {}  # the array was made here
@@ -434,7 +440,7 @@ def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.Dat
 def _missing_attrs(
     array: xr.DataArray, label: Hashable, indexed: Sequence[xr.DataArray]
 ) -> Mapping[Any, Any]:
-    """Missing attributes of a label, from the first array that has any."""
+    """Return attributes for a label that has none, from the first array that has some for it."""
     if array.coords.variables[label].attrs:
         return {}
     variables = (one.coords.variables.get(label) for one in indexed)

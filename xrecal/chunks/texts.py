@@ -8,8 +8,8 @@ from xrecal.arrays.advice import Advice, Typed
 def quoted(text: object, keep: str = "") -> str:
     r"""Escape characters of a text that change what a terminal shows.
 
-    These are control characters, line ends and marks of the direction of writing, except for
-    ``keep``.
+    These are control characters, line ends and marks of the direction of writing. Characters in
+    ``keep`` stay.
 
     Examples
     --------
@@ -26,13 +26,13 @@ def quoted(text: object, keep: str = "") -> str:
 
 
 class Lines(str):
-    """A text of several lines, each quoted already: :func:`quote` leaves it as it is."""
+    """A text of several lines that are quoted already, so :func:`quote` does not change it."""
 
     __slots__ = ()
 
 
 def quote(error: BaseException | None) -> None:
-    """Quote the texts of an error, and of its causes."""
+    """Quote the texts of an error, and the texts of its causes."""
     while error is not None:
         error.args = tuple(quoted(one) if type(one) in (str, Advice) else one for one in error.args)
         error = error.__cause__ or error.__context__

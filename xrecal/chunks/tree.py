@@ -1,4 +1,4 @@
-"""Results of chunks joined in a tree: no task gets all, and none moves to another worker."""
+"""Join the results of chunks in a tree, so that no task needs all results at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .blockwise import is_lazy, require_one_side
 from .run import Call, Inputs, arrays_of, labelled, looped_sizes, of_each_chunk, with_axes
 
 FAN = 4
-"""Number of results joined at a time."""
+"""Number of results that a task joins."""
 
 
 def joined_chunks(
@@ -23,31 +23,33 @@ def joined_chunks(
     *,
     step: int = 1,
     what: str = "the work",
+    read_again: bool = True,
 ) -> Any:
-    """Results of a function of each chunk, joined.
+    """Call a function on each chunk, and join the results.
 
     Parameters
     ----------
     function : callable
-        Function called with ``passed`` and with groups of arrays, like a task: see
+        Function that takes the objects in ``passed``, and groups of arrays like a task; see
         :func:`xrecal.chunks.run.run`.
     join : callable
         Function that joins two results, in any order.
     given : mapping
-        Arrays by group and name, with their core dimensions, which must be whole. Dask arrays are
-        read again for each call, after ``passed`` is known; otherwise all chunks would wait in
-        memory for a later pass.
+        Arrays by group and name, with their core dimensions, which Dask must not cut.
     passed : sequence
-        Further arguments, which may be Delayed.
+        Further arguments of the function, which may be Delayed.
     step : int
         Number of positions along the first dimension per task, for arrays in memory.
     what : str
-        The work, for messages.
+        Name of the work, for messages.
+    read_again : bool
+        Whether Dask reads (or computes) the arrays again for this call, once ``passed`` is known.
+        Otherwise the chunks of the arrays wait in memory between two passes.
 
     Returns
     -------
     object
-        The result; a ``dask.delayed.Delayed`` of it if an argument is lazy.
+        The joined result, as a ``dask.delayed.Delayed`` if an array is lazy.
     """
     given_arrays, core = arrays_of(given)
     arrays = [*map(labelled, given_arrays)]
@@ -61,14 +63,14 @@ def joined_chunks(
     from dask.base import is_dask_collection
 
     before = [value for value in passed if is_dask_collection(value)]
-    if before:
+    if before and read_again:
         arrays = [a.copy(data=_read_after(a.data, before)) if is_lazy(a) else a for a in arrays]
     blocks = of_each_chunk(call, arrays, core, over=sizes, new={}, dtype=object, passed=passed)
     return _tree(blocks, _Join(join))
 
 
 def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Results joined one after the other, in the order of Dask's tree, for the same bits."""
+    """Join results one after the other, in the order of Dask's tree, so that bits are equal."""
     levels: list[list[Any]] = []
     for result in results:
         level = 0
@@ -87,10 +89,11 @@ def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
 
 
 def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
-    """Delayed result of joining all chunks of an array of objects, some at a time.
+    """Return the joined chunks of an array of objects, as one Delayed; each task joins a few.
 
-    The graph is written directly: a Delayed for each join would gather the whole graph each time.
-    It is not optimised separately, as the passes would then differ from each other and run again.
+    The function writes the graph directly, because a Delayed for each join would gather the whole
+    graph each time. It does not optimise the graph, because the same pass would then differ between
+    two graphs, and run again.
     """
     from dask.base import tokenize
     from dask.core import flatten
@@ -111,14 +114,14 @@ def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
 def _pieces(
     arrays: Sequence[Any], sizes: dict[Hashable, int], step: int
 ) -> Iterator[Sequence[Any]]:
-    """Arrays in pieces along the first looped dimension."""
+    """Yield arrays in pieces along the first looped dimension."""
     n = next(iter(sizes.values()), 1)
     for first in range(0, max(n, 1), step):
         yield [a if a.shape[0] == 1 else a[first : first + step] for a in arrays]
 
 
 def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
-    """Arrays that Dask reads again after the results ``before``; they do not wait in memory."""
+    """Return arrays that Dask reads again after the results ``before``, so none waits in memory."""
     from dask.base import is_dask_collection
 
     lazy = [value for value in before if is_dask_collection(value)]
@@ -135,10 +138,10 @@ def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
 
 
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
-    """A Dask array that is read again once other results are known, if its graph can be copied.
+    """Return a Dask array that is read again once the results ``before`` are known.
 
-    Copies of selections by position refer to missing parts (dask 2026.8). Such arrays are read
-    once, and wait in memory between two passes.
+    This requires a copy of the graph. The copy of a selection by position refers to missing parts
+    (dask 2026.8), so Dask reads such an array once, and it waits in memory between two passes.
     """
     from dask.graph_manipulation import bind
 
@@ -152,7 +155,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Function that joins results. A result of a chunk may be the only item of an array."""
+    """Function that joins results. The result of a chunk may be the only item of an array."""
 
     __name__ = "join"
 

@@ -1,4 +1,4 @@
-"""Warnings that are issued once per call, even if several parts of it have the same one."""
+"""Warnings that are issued once per call, even if several parts of the call cause them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WARNED: ContextVar[set[str] | None] = ContextVar("warned", default=None)
 
 
 def warn_once(text: str) -> None:
-    """Issue a warning, unless the same call has issued it."""
+    """Issue a warning, unless the same call of the user has issued it already."""
     warned = WARNED.get()
     if warned is None or text not in warned:
         warn(text)
@@ -29,13 +29,13 @@ def warn_once(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Issue a warning at the user's line; names and labels in the text are quoted."""
+    """Issue a warning at the user's line of code; :func:`quoted` makes its text safe to show."""
     warnings.warn(quoted(text), stacklevel=users_stacklevel())
 
 
 @contextmanager
 def users_call() -> Iterator[None]:
-    """A call of the user: issues each warning once, and quotes names and labels in its errors."""
+    """Wrap a call of the user: issue each warning once, and make texts of errors safe to show."""
     outer = WARNED.get()
     token = WARNED.set(set() if outer is None else outer)
     try:
@@ -48,7 +48,7 @@ def users_call() -> Iterator[None]:
 
 
 def users_stacklevel() -> int:
-    """Stack level at which the caller's warning points to the first line outside this package."""
+    """Return the stack level at which a warning points to the first line outside this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("xrecal."):
         frame, level = frame.f_back, level + 1
@@ -56,7 +56,7 @@ def users_stacklevel() -> int:
 
 
 def warn_of_missing(values: FloatArray, counted: str, beside: str, name: str) -> None:
-    """Warn about values that count as missing, far beyond others, and say what to type."""
+    """Warn that values far beyond others count as missing, and show what to type."""
     each = np.unique(values.astype(np.float64))
     below = 10.0 ** math.floor(math.log10(np.abs(each).min()))
     shown = ", ".join(f"{value:.6g}" for value in each[:3]) + ", ..." * (each.size > 3)

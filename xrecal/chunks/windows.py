@@ -13,10 +13,10 @@ def overlapped(
     core: Sequence[Sequence[Hashable]],
     windows: Mapping[Hashable, int],
 ) -> list[xr.DataArray]:
-    """Arrays in chunks that overlap by half a window on every side, for all dimensions of windows.
+    """Return arrays in chunks that overlap by half a window on every side, along ``windows``.
 
-    The last arrays, one for each dimension of windows, are masks of the positions in the chunk
-    itself. Core dimensions ``core`` come last in the others.
+    The last arrays, one for each dimension in ``windows``, are masks of the positions that belong
+    to the chunk itself. In all other arrays, the core dimensions ``core`` come last.
     """
     lengths = {d: n for array in arrays for d, n in array.sizes.items()}
     chunks = {d: _chunks(d, width // 2, arrays, lengths[d]) for d, width in windows.items()}
@@ -33,7 +33,10 @@ def overlapped(
 
 
 def _chunks(dim: Hashable, depth: int, cut: Sequence[xr.DataArray], size: int) -> tuple[int, ...]:
-    """Chunks of the first array with chunks along a dimension, none shorter than half a window."""
+    """Return the chunks along a dimension of the first array that has several chunks there.
+
+    No chunk is shorter than half a window.
+    """
     from dask.array.overlap import ensure_minimum_chunksize
 
     several = (arg.chunksizes[dim] for arg in cut if len(arg.chunksizes.get(dim, ())) > 1)
@@ -44,7 +47,7 @@ def _chunks(dim: Hashable, depth: int, cut: Sequence[xr.DataArray], size: int) -
 def _overlapped(
     array: xr.DataArray, windows: Mapping[Hashable, int], chunks: Mapping[Hashable, tuple[int, ...]]
 ) -> xr.DataArray:
-    """An array in overlapping chunks, without coordinates along them."""
+    """Return an array in overlapping chunks, without coordinates along ``windows``."""
     from dask.array.overlap import overlap
 
     bare = array.drop_vars([n for n, c in array.coords.items() if {*c.dims} & {*windows}])
@@ -57,7 +60,7 @@ def _overlapped(
 
 
 def _wanted(dim: Hashable, depth: int, chunks: tuple[int, ...]) -> xr.DataArray:
-    """Mask of the positions of overlapping chunks in the chunk itself."""
+    """Return a mask of the positions of overlapping chunks that belong to the chunk itself."""
     ends = [depth * (i > 0) for i in range(len(chunks))], [depth] * (len(chunks) - 1) + [0]
     parts = [
         np.repeat([False, True, False], [low, n, high])
@@ -68,7 +71,7 @@ def _wanted(dim: Hashable, depth: int, chunks: tuple[int, ...]) -> xr.DataArray:
 
 
 def trimmed(result: xr.DataArray, windows: Mapping[Hashable, int]) -> xr.DataArray:
-    """A result without the parts of neighbouring chunks."""
+    """Return a result without the parts of neighbouring chunks."""
     from dask.array.overlap import trim_internal
 
     axes = {result.get_axis_num(d): width // 2 for d, width in windows.items()}

@@ -1,4 +1,4 @@
-"""Data for examples: hindcasts of toy systems, and real ones that are downloaded once."""
+"""Data for examples: synthetic hindcasts, and real hindcasts, which are downloaded once."""
 
 from .synthetic import lorenz96, sinus
 from .tutorial import open_tutorial

@@ -1,9 +1,9 @@
 """Lorenz-96 systems: the two-scale truth and the one-scale model that forecasts it.
 
-The truth [1]_ has slow variables X_k, k = 1..K, each driven by J fast variables Y_j; both rings
-are periodic. The forecast model [2]_ knows only X and replaces the fast variables by a polynomial
-in X_k fitted to a stretch of truth, so it has a model error that no initial condition removes.
-Variables are dimensionless; one time unit stands for five days of the atmosphere.
+The truth [1]_ has slow variables X_k, k = 1..K, on a ring; J fast variables Y_j drive each of them.
+The fast variables form a second ring. The forecast model [2]_ knows only X; a polynomial in X_k,
+fitted to a stretch of truth, replaces the fast variables. So forecasts from perfect initial states
+have errors, too. Variables are dimensionless; one time unit is five days of the atmosphere.
 
 References
 ----------
@@ -48,7 +48,7 @@ class TwoScale(NamedTuple):
 
 
 WILKS_2005 = TwoScale(forcing=20.0, coupling=1.0, amplitude_ratio=10.0, time_ratio=10.0)
-"""The setup of Wilks (2005) with the stronger forcing; there K = 8 and J = 32."""
+"""Parameters of Wilks (2005) with the stronger forcing; that paper has K = 8 and J = 32."""
 
 
 class Trajectory(NamedTuple):
@@ -99,8 +99,9 @@ def one_scale_tendency(
 ) -> None:
     r"""Write the derivative of a one-scale state X, shape (K,), into `out`.
 
-    `arguments` are the coefficients of the polynomial P, constant first, F, and the lowest and
-    highest X at which P is evaluated. With K at least 4, as in [2]_ without its stochastic term,
+    `arguments` are the coefficients of the polynomial P, the constant first; F; and the lowest and
+    the highest X at which P is evaluated. K is at least 4. The derivative is that of [2]_ without
+    the stochastic term:
 
     .. math:: \dot X_k = -X_{k-1} (X_{k-2} - X_{k+1}) - X_k + F - P(X_k) .
     """
@@ -126,11 +127,11 @@ def integrate_two_scale(
     Parameters
     ----------
     slow : array, shape (K,)
-        Initial X, K at least 4.
+        Initial X; K is at least 4.
     fast : array, shape (K J,)
         Initial Y, ordered as in `two_scale_tendency`.
     steps : array of int, shape (n,)
-        Numbers of steps after which the state is saved, in ascending order from 0 or later.
+        Numbers of steps after which the state is saved: ascending, 0 or more.
     step : float
         Length of a step in time units, greater than 0.
     parameters : TwoScale
@@ -144,7 +145,7 @@ def integrate_two_scale(
     Raises
     ------
     ValueError
-        If an argument is not as above, or the integration diverges.
+        If an argument has another shape or range than those above, or the integration diverges.
 
     Notes
     -----
@@ -169,23 +170,24 @@ def integrate_one_scale(
     forcing: float = WILKS_2005.forcing,
     limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> FloatArray:
-    """Integrate the one-scale system from many initial states, as `integrate_two_scale` does.
+    """Integrate the one-scale system from many initial states, by the Runge-Kutta scheme.
 
     Parameters
     ----------
     slow : array, shape (..., K)
-        Initial X, K at least 4.
+        Initial X; K is at least 4.
     coefficients : array, shape (degree + 1,)
-        Coefficients of the subgrid tendency, constant first.
+        Coefficients of the polynomial for the subgrid tendency; the constant comes first.
     steps : array of int, shape (n,)
-        Numbers of steps after which the state is saved, in ascending order from 0 or later.
+        Numbers of steps after which the state is saved: ascending, 0 or more.
     step : float
         Length of a step in time units, greater than 0.
     forcing : float
-        F.
+        F, the constant forcing.
     limits : tuple of float
-        Lowest and highest X of the training stretch. Beyond them the polynomial keeps its end
-        value: extrapolated, its highest power can outgrow the damping and the model diverges.
+        Lowest and highest X of the stretch of truth to which the polynomial is fitted. Beyond a
+        limit, the polynomial keeps its value at this limit. Otherwise its highest power could
+        outgrow the damping, so that the model diverges.
 
     Returns
     -------
@@ -195,7 +197,7 @@ def integrate_one_scale(
     Raises
     ------
     ValueError
-        If an argument is not as above, or the integration diverges.
+        If an argument has another shape or range than those above, or the integration diverges.
 
     Notes
     -----
@@ -211,10 +213,10 @@ def integrate_one_scale(
 def subgrid_tendency(
     fast: FloatArray, n_slow: int, parameters: TwoScale = WILKS_2005
 ) -> FloatArray:
-    """Tendency U = (h c / b) sum Y_j that the fast variables subtract from each slow one.
+    """Return U = (h c / b) sum Y_j, which the fast variables subtract from each slow tendency.
 
-    From Y, shape (..., K J), to U, shape (..., K), in dX/dt = ... - U, per time unit; `n_slow` is
-    K.
+    `fast` is Y, shape (..., K J), and `n_slow` is K. U has shape (..., K): dX/dt = ... - U, per
+    time unit.
     """
     factor = parameters.coupling * parameters.time_ratio / parameters.amplitude_ratio
     total: FloatArray = fast.reshape(*fast.shape[:-1], n_slow, -1).sum(axis=-1)
@@ -222,24 +224,24 @@ def subgrid_tendency(
 
 
 def fit_subgrid_polynomial(slow: FloatArray, subgrid: FloatArray, *, degree: int) -> FloatArray:
-    """Least-squares polynomial of the subgrid tendency in the slow variable, as in [2]_.
+    """Fit, by least squares, the subgrid tendency as a polynomial of the slow variable, as in [2]_.
 
     Parameters
     ----------
     slow, subgrid : array, any shape
-        X and U at the same times and places of a training stretch.
+        X and U, at the same times and places of a stretch of truth.
     degree : int
         Degree of the polynomial, at least 0; 4 in [2]_.
 
     Returns
     -------
     array, shape (degree + 1,)
-        Coefficients, constant first.
+        Coefficients; the constant comes first.
 
     Raises
     ------
     ValueError
-        If the shapes differ, or there are fewer than ``degree + 1`` different values.
+        If the shapes differ, or X has fewer than ``degree + 1`` different values.
     """
     if slow.shape != subgrid.shape:
         raise ValueError(
@@ -281,13 +283,13 @@ def _integrate(
 
 
 def _trajectories_by(tendency: Any) -> Any:
-    """Compile the integration from initial states, for one tendency."""
+    """Compile the function that integrates one tendency from initial states."""
     arguments_of = tendency.__annotations__["arguments"]
 
     def fill_trajectories(
         arguments: Any, start: Matrix, steps: Indices, step: float, saved: OutCube
     ) -> None:
-        """Fill states (cases, saved times, variables) from initial ones (cases, variables)."""
+        """Write states (cases, saved times, variables) after initial states (cases, variables)."""
         state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
         slope, total = np.empty_like(state), np.empty_like(state)
         for case in range(start.shape[0]):

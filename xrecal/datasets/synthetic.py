@@ -1,4 +1,4 @@
-"""Synthetic forecasts and observations with a known distribution, by a seed."""
+"""Synthetic forecasts and observations; an equal seed gives equal data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SINUS_SD = 0.1
 
 
 class _Subgrid(NamedTuple):
-    """Parameterisation of the fast variables: polynomial and the range of X it was fitted on."""
+    """Parameterisation of the fast variables: a polynomial, and the range of X of its fit."""
 
     coefficients: FloatArray
     limits: tuple[float, float]
@@ -41,26 +41,27 @@ def lorenz96(
     lead_days: Sequence[int] = (1, 3, 5, 10),
     seed: int = 0,
 ) -> xr.Dataset:
-    """Ensemble hindcast of the two-scale Lorenz-96 system by an imperfect model.
+    """Make an ensemble hindcast of the two-scale Lorenz-96 system with an imperfect model.
 
     Parameters
     ----------
     n_inits : int
-        Number of forecasts, at least 1, started every 10 days from 2000-01-01 on.
+        Number of starts, at least 1. A forecast starts every 10 days, the first on 2000-01-01.
     n_members : int
-        Members of the ensemble, at least 1.
+        Number of members of the ensemble, at least 1.
     n_locations : int
-        Slow variables on the ring, at least 4; each has 32 fast ones.
+        Number of slow variables on the ring, at least 4. Each has 32 fast variables.
     lead_days : sequence of int
         Lead times in days, at least 1, strictly increasing.
     seed : int
-        Seed of everything random, at least 0. The observations do not depend on `n_members`.
+        Seed of all random numbers, at least 0. The observations do not depend on `n_members`.
 
     Returns
     -------
     Dataset
         ``forecast(init, lead, member, location)`` and ``observation(init, lead, location)``,
-        float64, dimensionless, about -10 to 17; coordinate ``valid_time(init, lead)``.
+        float64, dimensionless, with values from about -10 to 17, and with a coordinate
+        ``valid_time(init, lead)``.
 
     Raises
     ------
@@ -69,15 +70,16 @@ def lorenz96(
 
     Notes
     -----
-    The observation is the exact slow variable of the truth, with the parameters of [2]_. The
-    model is the one-scale system with a quartic polynomial for the fast variables, fitted to an
-    earlier stretch of the truth and constant outside its range. Member states start from the truth
-    plus one Gaussian analysis error per case, common to its members (standard deviation 0.2), plus
-    one Gaussian perturbation per member (0.1). The members thus sample half of the initial error
-    and nothing of the model error: the ensemble is too narrow. Five days are one time unit.
+    The truth has the parameters of [2]_, and the observation is its slow variable without error.
+    The model is the one-scale system, in which a quartic polynomial replaces the fast variables.
+    The polynomial is fitted to an earlier stretch of the truth, and is constant outside the range
+    of this stretch. Each member starts from the truth plus two Gaussian errors: an analysis error
+    that all members of a case have in common (standard deviation 0.2), and a perturbation of its
+    own (0.1). So the spread of the members represents half of the analysis error and no model
+    error, and the ensemble is too narrow. Five days are one time unit.
 
     The cost grows as ``n_locations * n_inits * (320 + n_members * lead_days[-1])``: seconds for
-    the defaults, plus some seconds of compilation in the first call of a process.
+    the defaults. The first call of a process takes some seconds more for compilation.
 
     References
     ----------
@@ -132,35 +134,35 @@ def lorenz96(
 
 
 def sinus(n_cases: int = 20_000, seed: int = 0) -> xr.Dataset:
-    r"""Bimodal observations and the Gaussian forecast with their mean and variance.
+    r"""Make bimodal observations, and Gaussian forecasts with the same mean and variance.
 
     Parameters
     ----------
     n_cases : int
         Number of independent cases, at least 1.
     seed : int
-        Seed of everything random, at least 0.
+        Seed of all random numbers, at least 0.
 
     Returns
     -------
     Dataset
-        ``feature(case)``, in -1 to 1, ``observation(case)`` and the Gaussian forecast
-        ``forecast_loc(case)`` and ``forecast_scale(case)``, greater than 0; float64,
+        ``feature(case)``, from -1 to 1, ``observation(case)``, and the mean and standard deviation
+        of the Gaussian forecast, ``forecast_loc(case)`` and ``forecast_scale(case)``; float64,
         dimensionless.
 
     Raises
     ------
     ValueError
-        If `n_cases` or `seed` is out of range.
+        If `n_cases` or `seed` is out of the range above.
 
     Notes
     -----
-    The feature x is uniform on -1 to 1; given x, the observation has the distribution
+    The feature x is uniform on -1 to 1. For each x, the observation has the distribution
 
     .. math:: \tfrac12 N(x + \sin(3x/20), 0.1^2) + \tfrac12 N(x - \sin(3x/20), 0.1^2) ,
 
-    with mean x and variance 0.1² + sin²(3x/20), so the forecast has the right moments and the
-    wrong shape.
+    with mean x and variance 0.1² + sin²(3x/20). So the forecast has the right mean and variance,
+    but the wrong shape.
 
     References
     ----------
@@ -205,7 +207,7 @@ def sinus(n_cases: int = 20_000, seed: int = 0) -> xr.Dataset:
 def _lorenz96_truth(
     rng: np.random.Generator, n_locations: int, days: IntArray
 ) -> tuple[FloatArray, _Subgrid]:
-    """X of the truth on `days`, shape (n, K), and the parameterisation fitted before day 0."""
+    """Return X of the truth on n days, shape (n, K), and a parameterisation fitted before day 0."""
     from .lorenz96_model import (
         WILKS_2005,
         fit_subgrid_polynomial,
@@ -229,7 +231,7 @@ def _lorenz96_truth(
 
 
 def _lorenz96_forecast(members: FloatArray, subgrid: _Subgrid, lead: IntArray) -> FloatArray:
-    """Forecasts from initial states (init, member, location): (init, member, lead, location)."""
+    """Return forecasts (init, member, lead, location) from states (init, member, location)."""
     from .lorenz96_model import WILKS_2005, integrate_one_scale
 
     return integrate_one_scale(

@@ -1,4 +1,4 @@
-"""Hindcasts with observations for the tutorials: real ones if available, or synthetic twins."""
+"""Hindcasts with observations for the tutorials: real data if available, or synthetic twins."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _DAY = np.timedelta64(1, "D")
 
 
 class RemoteFile(NamedTuple):
-    """A file of a public repository at one commit, and the checksum published beside it."""
+    """A file of a public repository at one commit, with the checksum that the repository gives."""
 
     url: str
     md5: str
 
     @property
     def name(self) -> str:
-        """Last part of the address, under which the file is kept."""
+        """Last part of the address; the downloaded file has this name."""
         return self.url.rsplit("/", 1)[-1]
 
 
 class Download(NamedTuple):
-    """Sources of the two files of a data set, and their reader."""
+    """The two files of a data set, and the function that reads them."""
 
     forecast: RemoteFile
     observation: RemoteFile
@@ -42,15 +42,15 @@ class Download(NamedTuple):
 
 
 class Tutorial(NamedTuple):
-    """A data set, its twin, and its sources."""
+    """A data set, the function that makes its twin, and its files."""
 
     title: str
     file: str
-    """Its path in the folder that ``XRECAL_DATA`` names."""
+    """Path of the data set in the folder that ``XRECAL_DATA`` names."""
     twin: Callable[[np.random.Generator], xr.Dataset]
     download: Download | None = None
     prefix: str = ""
-    """Start of the names of the variables in the file."""
+    """First part of the names of the variables in the file."""
 
 
 def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
@@ -61,30 +61,31 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
     name : str
         Name of the data set; see Notes.
     twin : bool
-        True makes the twin, even if the real data are available.
+        If True, return the twin even if the real data are available.
 
     Returns
     -------
     Dataset
         ``forecast`` and ``observation`` with units, in memory. The attribute ``title`` names the
-        data; that of a twin begins with "Synthetic twin".
+        data; the title of a twin begins with "Synthetic twin".
 
     Raises
     ------
     ValueError
-        If there is no such data set, or a downloaded file has another checksum than its
-        repository publishes, or another layout than the one described here.
+        If there is no data set of this name, or a downloaded file has another checksum than its
+        repository publishes, or other variables than expected.
     ImportError
-        If pooch or netCDF4 is needed and not installed.
+        If pooch or netCDF4 is needed, but not installed.
     ConnectionError
-        If a file can be neither found nor downloaded; the message names the folder to put it in.
+        If a file is missing and cannot be downloaded; the message has the path of the file.
 
     Notes
     -----
-    The real data come from the folder that the environment variable ``XRECAL_DATA`` names, if it
-    holds the file in brackets. Otherwise ``"mjo_rmm1"`` is downloaded, and all others are
-    twins, since nobody publishes these data in a form that xrecal can read. A twin has the names,
-    dimensions, sizes and units of the real data, with similar errors, and is always the same.
+    The real data come from the folder that the environment variable ``XRECAL_DATA`` names, if this
+    folder holds the file in brackets below. Otherwise the function downloads ``"mjo_rmm1"``, and
+    makes twins of all other data sets, because nobody publishes these data in a form that xrecal
+    can read. A twin has the names, dimensions, sizes and units of the real data, and similar
+    errors. Each call makes the same twin.
 
     - ``"innsbruck_temperature"`` (innsbruck_gefs.nc): night temperatures at an airport in the
       Alps and the GEFS reforecast, ``forecast(time, member)``, degree_Celsius.
@@ -102,15 +103,16 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
     - ``"bicycle_hire"`` (uci/bike_sharing_hour.csv.gz): bicycles hired in an hour, ``cnt(case)``,
       and the calendar and weather of that hour, without a forecast.
 
-    The files of ``"mjo_rmm1"`` are forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_, 510 starts of 1999
-    to 2015, 45 days, 4 members, float32; the observed index [2]_ retains interannual variability.
-    This function changes some values of the files. Lead times, which are the middles of days (0.5,
-    1.5, ... days), become the whole days 0, 1, ... before them. Each forecast has the observed
-    index of its day ``init + lead``. If a date occurs twice in the observations, the first counts.
-    A day without an observation, or with a missing one (999 or more), is NaN. The files belong to
-    the repository climpred-data, MIT licence [3]_. They come through pooch and are kept in the
-    folder ``tutorial`` of the user's cache, or of ``XRECAL_CACHE_DIR``. They are checked by their
-    MD5 sums in every call and downloaded again only if these differ.
+    The files of ``"mjo_rmm1"`` hold forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_: 510 starts from
+    1999 to 2015, 45 days, 4 members, float32. They also hold the observed index [2]_, which
+    contains interannual variability. Lead times in the files are the middles of days (0.5, 1.5, ...
+    days); the function rounds them down to 0, 1, ... days. Each forecast gets the observed index of
+    its day ``init + lead``. If a date occurs twice in the observations, the first observation
+    counts. Days without an observation get NaN, and so do absolute values of 999 or more, which
+    mark missing observations. The files belong to the repository climpred-data, MIT licence [3]_.
+    pooch downloads the files to the folder ``tutorial`` of the user's cache, or of
+    ``XRECAL_CACHE_DIR``. Every call checks the MD5 sums of the files, and downloads a file again
+    only if its sum differs.
 
     References
     ----------
@@ -142,7 +144,7 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
 
 
 def _read_own(path: Path, tutorial: Tutorial) -> xr.Dataset:
-    """Read a file of the user's: the variables that the twin has."""
+    """Read, from the user's file, the variables that the twin has."""
     names = list(tutorial.twin(np.random.default_rng(0)).data_vars)
     if ".csv" in path.suffixes:
         import pandas as pd
@@ -157,7 +159,7 @@ def _read_own(path: Path, tutorial: Tutorial) -> xr.Dataset:
 
 
 def load(source: Download) -> xr.Dataset:
-    """Fetch both files of a data set, unless they are there, and read them."""
+    """Read both files of a data set; download a file that is missing or has another checksum."""
     require_library("netcdf")
     files = source.forecast, source.observation
     forecast, observation = (_read_file(path) for path in _fetch(files))
@@ -203,7 +205,7 @@ def _read_file(path: Path) -> xr.Dataset:
 
 
 def _read_rmm1(hindcast: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
-    """RMM1(S, M, L) of SubX and rmm1(time), joined by valid time."""
+    """Join the forecasts RMM1(S, M, L) of SubX and the observations rmm1(time) by valid time."""
     forecast = _variable(hindcast, "RMM1", ("S", "M", "L")).transpose("S", "L", "M")
     index = _variable(observed, "rmm1", ("time",)).drop_duplicates("time")
     lead = np.floor(forecast["L"].values).astype(np.int64)
@@ -244,7 +246,7 @@ def _read_rmm1(hindcast: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 
 
 def _variable(dataset: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataArray:
-    """A variable over exactly these dimensions, each with coordinates."""
+    """Return a variable; raise ValueError unless it has these dimensions, each with labels."""
     wanted = f"{name}({', '.join(dims)})"
     if name in dataset and set(dataset[name].dims) == set(dims) == set(dataset[name].indexes):
         return dataset[name]

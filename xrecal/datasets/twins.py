@@ -1,7 +1,7 @@
 """Synthetic twins of the tutorial data: the same names, shapes and units, and similar errors.
 
-Each function takes a random generator. Sizes, mean errors and spreads follow the real data, but no
-real value is in this module.
+Each function takes a random generator. Sizes, mean errors and spreads follow the real data, but
+this module contains no real value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _YEAR = 365.25
 
 
 def innsbruck_temperature(rng: np.random.Generator) -> xr.Dataset:
-    """Night temperatures of a valley, whose forecasts are nine degrees too cold and too narrow."""
+    """Make night temperatures of a valley; forecasts are too narrow, and 9 degrees too cold."""
     n, m = 2749, 11
     time = np.datetime64("2000-01-01T06", "ns") + 2 * _days(n)
     centre = 6 - 8 * _annual(time, 20) + 2.8 * _red_noise(rng, (n,), 0.6)
@@ -33,7 +33,7 @@ def innsbruck_temperature(rng: np.random.Generator) -> xr.Dataset:
 
 
 def frankfurt_rain(rng: np.random.Generator) -> xr.Dataset:
-    """Daily rain, often exactly 0, and an ensemble that has drizzle on most of these days."""
+    """Make daily rain, often exactly 0 mm, and an ensemble with drizzle on most dry days."""
     n, m = 3617, 50
     time = np.datetime64("2007-01-06", "ns") + _days(n)
     observed = _red_noise(rng, (n,), 0.3)
@@ -52,7 +52,7 @@ def frankfurt_rain(rng: np.random.Generator) -> xr.Dataset:
 
 
 def mediterranean_temperature(rng: np.random.Generator) -> xr.Dataset:
-    """Monthly temperatures on a grid of one degree, started in November of six years."""
+    """Make monthly temperatures on a grid of one degree; forecasts start in six Novembers."""
     lat, lon, lead, m = np.arange(27.0, 49.0), np.arange(-12.0, 41.0), np.arange(1, 4), 15
     years = np.array([f"{year}-11" for year in range(2000, 2006)], "datetime64[M]")
     climate = 294 - 0.7 * (lat[:, np.newaxis] - 27) - 0.08 * (lon - 14)
@@ -84,7 +84,7 @@ def mediterranean_temperature(rng: np.random.Generator) -> xr.Dataset:
 
 
 def mjo_rmm1(rng: np.random.Generator) -> xr.Dataset:
-    """An index that turns in 48 days, with four members that hardly differ at short leads."""
+    """Make an index with a cycle of 48 days, and four members that hardly differ at short leads."""
     n, m, lead = 510, 4, np.arange(45)
     start = 12 * np.arange(n)
     turn = 0.97 * np.exp(2j * np.pi / 48)
@@ -114,7 +114,7 @@ def mjo_rmm1(rng: np.random.Generator) -> xr.Dataset:
 
 
 def influenza_admissions(rng: np.random.Generator) -> xr.Dataset:
-    """Weekly counts of 52 places in three winters, and quantiles to three weeks ahead."""
+    """Make weekly counts of 52 places in three winters, and quantiles at leads of 0 to 3 weeks."""
     from scipy.special import ndtri
 
     weeks = np.r_[0:30, 58:67, 68:86, 110:138]  # from 2023-10-14 on: no forecasts in summers
@@ -147,7 +147,7 @@ def influenza_admissions(rng: np.random.Generator) -> xr.Dataset:
 
 
 def german_prices(rng: np.random.Generator) -> xr.Dataset:
-    """Hourly prices whose level and errors grow tenfold within two years, by four models."""
+    """Make hourly prices and four forecasts; prices and errors grow tenfold within two years."""
     n, hours, m = 1831, np.arange(24), 4
     time = np.datetime64("2018-12-27", "ns") + _days(n)
     turns = ("2018-12-27", "2020-05-01", "2021-02-01", "2021-12-20", "2022-08-25", "2023-03-01")
@@ -170,7 +170,7 @@ def german_prices(rng: np.random.Generator) -> xr.Dataset:
 
 
 def bicycle_hire(rng: np.random.Generator) -> xr.Dataset:
-    """Bicycles hired in each hour of two years: two peaks on working days, one on others."""
+    """Make hourly numbers of hired bicycles, with two peaks on working days, one on other days."""
     n = 17379
     time = np.datetime64("2011-01-01", "ns") + np.arange(n) * np.timedelta64(1, "h")
     day = np.arange(n) // 24
@@ -207,7 +207,7 @@ _START = {"standard_name": "forecast_reference_time"}
 def _dataset(
     variables: dict[str, Any], coords: dict[str, Any], attrs: dict[str, str]
 ) -> xr.Dataset:
-    """Forecasts and observations in single precision, with the same unit."""
+    """Return forecasts and observations in single precision, with the same attributes."""
     arrays = {
         name: (dims, values.astype(np.float32), attrs) for name, (dims, values) in variables.items()
     }
@@ -223,7 +223,7 @@ def _days(n: int) -> Any:
 
 
 def _annual(time: Any, peak: float) -> FloatArray:
-    """Annual cycle from -1 to 1, largest on the day ``peak`` of the year."""
+    """Return an annual cycle from -1 to 1 that is largest on the day ``peak`` of the year."""
     day = (time - np.datetime64("2000-01-01", "ns")) / np.timedelta64(1, "D")
     cycle: FloatArray = np.cos(2 * np.pi * (day - peak) / _YEAR)
     return cycle
@@ -235,12 +235,15 @@ def _rain(latent: FloatArray) -> FloatArray:
 
 
 def _complex(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Complex normal values whose real parts have variance 1."""
+    """Return complex normal values; their real and imaginary parts have variance 1."""
     return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
 
 
 def _red_noise(rng: np.random.Generator, shape: tuple[int, ...], memory: complex) -> Any:
-    """Autoregressive series of variance 1 along the first dimension, complex if the memory is."""
+    """Return autoregressive series of variance 1 along the first dimension.
+
+    Series are complex, with parts of variance 1, if ``memory`` is complex.
+    """
     noise = _complex(rng, shape) if isinstance(memory, complex) else rng.standard_normal(shape)
     noise[1:] *= np.sqrt(1 - abs(memory) ** 2)
     return _filter(noise, memory)
@@ -255,7 +258,7 @@ def _filter(noise: Any, memory: complex) -> Any:
 def _fields(
     rng: np.random.Generator, shape: tuple[int, ...], lat: FloatArray, lon: FloatArray
 ) -> FloatArray:
-    """Smooth fields of variance 1 over latitude and longitude: sums of sixteen random waves."""
+    """Return smooth fields of variance 1 over latitude and longitude, sums of 16 random waves."""
     along_lat, along_lon = rng.normal(0, 0.12, (2, 16))
     phase = rng.uniform(0, 2 * np.pi, 16)
     waves = np.cos(

@@ -1,34 +1,35 @@
-"""Evidence on forecasts with their observations: scores, and tests of calibration.
+"""Evaluate forecasts against their observations: scores, and tests of calibration.
 
 ============================  =====================================================================
 crps, quantile_weighted_crps  scores of whole distributions, or of parts of them
 log_score                     minus the log of the density at the observation
-wis                           median and central intervals, as forecast hubs score quantiles
+wis                           weighted interval score, by which forecast hubs score quantiles
 brier_score, ...              scores of probabilities, categories and quantiles
-energy_score, ...             scores of fields, whose places belong together
-error_spread                  errors against forecast mean, spread and skewness
-skill                         scores against those of a reference
-brier_skill_score, rpss       ... of probabilities of events, of categories
-roc, economic_value           hits and false alarms, and their value for users
+energy_score, ...             scores of fields, with all their places together
+error_spread                  score of forecast mean, spread and skewness
+skill                         share of the CRPS of a reference that the forecast saves
+brier_skill_score, rpss       the same for probabilities of events, or of categories
+roc, economic_value           hit rates and false alarm rates, and the value for users
 generalised_discrimination    share of pairs of cases that forecasts order correctly
 anomaly_correlation           correlation of the mean with observations
-tercile_summary               probabilities, skill, discrimination, reliability of terciles
-pit, pit_histogram, pit_test  position of observations within their forecasts
-rank_histogram                ... among the members of plain ensembles
-reliability, ...              frequency of events given the issued probability, and quantiles
-coverage                      central intervals: share of observations, width
-spread_skill                  bias, error and spread
-skce, skce_test               calibration given the forecast
-adjusted_p_values             many tests at once, as on a map
-monitor                       evidence after each new case, and changes of calibration
-decompose                     part of the CRPS that recalibration could gain
-ridge_curve                   held-out loss of a CKME with each ridge
+tercile_summary               probabilities of terciles; their skill, discrimination, reliability
+pit, pit_histogram, pit_test  probability that a forecast gives to values up to its observation
+rank_histogram                rank of the observation among the members of a plain ensemble
+reliability, ...              frequency of events for each issued probability or quantile
+coverage                      share of observations in central intervals, and their width
+spread_skill                  bias, error and spread of forecasts
+skce, skce_test               error and test of calibration given the forecast
+adjusted_p_values             p-values of many tests, adjusted for the number of tests
+monitor                       evidence against calibration after each new case, with alarms
+decompose                     part of the CRPS that recalibration can remove
+ridge_curve                   held-out loss of a CKME for each of several ridges
 summary                       the main diagnostics together
 ============================  =====================================================================
 
-To add a score, write its function with the decorator ``score_entry``, and add a line to the
-imports, ``Doors`` and, if a model has it too, ``Verbs``. The decorator fills the table ``SCORES``,
-which lists the values of ``--score`` of the command and of ``output=`` of ``cross_validate``.
+To add a score, write its function with the decorator ``score_entry``, which adds the score to the
+table ``SCORES``. ``--score`` of the command accepts the scores in this table; ``output=`` of
+``cross_validate`` accepts those of single cases. Then add the function to the imports and to
+``Doors``. If fitted models are to have the score as a method, add the function to ``Verbs`` too.
 """
 
 from xrecal.methods.doors import Accessor, door, verb
@@ -100,7 +101,7 @@ __all__ = [
 
 
 class Doors(Accessor):
-    """Evidence as methods of forecasts."""
+    """Scores and tests as methods of forecasts."""
 
     crps = door(crps)
     quantile_weighted_crps = door(quantile_weighted_crps)
@@ -139,7 +140,7 @@ class Doors(Accessor):
 
 
 class Verbs:
-    """Scores as methods of a model."""
+    """Scores as methods of a fitted model."""
 
     crps = of_model(crps, "fair", "lower", "upper")
     log_score = of_model(log_score)

@@ -1,4 +1,4 @@
-"""Remark on the method with the best CRPS, if tests of calibration reject it."""
+"""Text for a table of methods, if a test rejects the calibration of the best of them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""Standard errors beyond which a moment of the PIT counts as a reason."""
+"""The text names an error of the PIT mean or variance above this number of standard errors."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
-    """Return a sentence on the method with the smallest CRPS if a test rejects it, else "".
+    """Return a sentence on the method with the best CRPS if a test rejects it, else an empty text.
 
     Parameters
     ----------
     comparison : Dataset
         Result of :func:`xrecal.compare`, with the p-values and moments of the PIT.
     crps : ndarray (methods,)
-        Mean over all locations.
+        Mean CRPS of each method over all locations.
     """
     best = int(np.nanargmin(crps)) if np.isfinite(crps).any() else 0
     p_values = {test: _rows(comparison[name]) for name, test in TESTS.items()}
@@ -52,11 +52,11 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     return text
 
 
-_GIVEN = "right on average, but not given the forecast, as reliability diagrams may show"
+_GIVEN = "calibrated on average, but not given the forecast; reliability diagrams may show how"
 
 
 def _reason(comparison: xr.Dataset, best: int) -> str:
-    """Errors of the forecasts as text, from the mean and the variance of the PIT."""
+    """Describe how the forecasts are wrong, from the mean and the variance of their PIT."""
     of_best = comparison[["pit_mean", "pit_variance", "n_cases"]].isel(method=best)
     n = int(of_best["n_cases"].sum())
     mean, variance = (
@@ -75,7 +75,7 @@ def _reason(comparison: xr.Dataset, best: int) -> str:
 
 
 def _rows(array: xr.DataArray) -> FloatArray:
-    """Values by method and location."""
+    """Return values as an array (methods, locations)."""
     values = array.transpose("method", ...).to_numpy().astype(np.float64)
     return values.reshape(len(values), -1)
 

@@ -1,4 +1,4 @@
-"""Several methods on the same held-out or later cases, in one table."""
+"""Score several methods on the same held-out or later cases, in one table."""
 
 from __future__ import annotations
 
@@ -72,116 +72,129 @@ def compare(
     sequential: bool = False,
     progress: bool = True,
 ) -> Comparison:
-    """Score methods on cases unknown to their fits: by cross-validation, or on later forecasts.
+    """Score methods on cases that no fit has learned from: held-out cases or later forecasts.
 
     Parameters
     ----------
     hindcast, observations
-        Cases to fit to, as for ``hindcast.recal.fit``; one variable.
+        Past forecasts of one variable and their observations, from which methods learn; see
+        ``hindcast.recal.fit``.
     methods : Method, sequence of it or mapping from label to it, optional
-        EMOS, CKME and LinearPool if not given. Labels of methods of one class are the settings that
-        differ. The table always has the raw forecast and climatology too. A ``Climatology``
-        labelled "climatology" replaces the plain one as reference.
+        EMOS, CKME and LinearPool if not given. If a sequence has several methods of one class,
+        their labels contain the settings that differ. The table always has rows for the raw
+        forecast and for climatology, too. A ``Climatology`` labelled "climatology" replaces the
+        default climatology as reference.
     forecast : DataArray or Dataset, optional
-        Forecasts to score, in the form of the hindcast. Without them, cross-validation scores the
-        hindcast.
+        Forecasts to score, in the same form as the hindcast. If not given, cross-validation scores
+        the hindcast.
     verification : DataArray, optional
-        Observations of ``forecast``. If not given, ``observations`` must cover both.
+        Observations of ``forecast``. If not given, ``observations`` must contain them, too.
     by : str or tuple of str
-        Split of the cross-validation ("block", "year", "retrospective", "rolling"), as for
-        ``hindcast.recal.cross_validate``; or rows of the table: the name of a dimension of places
-        or leads, such as "lead_time" or "station", or "season", the season of the valid date (DJF,
-        MAM, JJA, SON). A pair gives a split and rows: ``by=("year", "season")``.
+        Split of the cross-validation ("block", "year", "retrospective", "rolling"), see
+        ``hindcast.recal.cross_validate``. Or the name of a dimension of places or leads, such as
+        "lead_time" or "station": the table then has rows for each place or lead. The name "season"
+        makes rows for each season of the valid time (DJF, MAM, JJA, SON). A pair gives a split and
+        a name: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
-        As for ``hindcast.recal.cross_validate``. With ``refit`` all methods are updated in between;
-        methods with a setting ``refit`` use this setting.
+        See ``hindcast.recal.cross_validate``. With ``refit``, all methods are updated between two
+        fits. A method that has a setting ``refit`` of its own uses that setting.
     condition_on : str or tuple of str, optional
-        Covariates for all methods whose own ``condition_on`` is None. The reference has no
-        covariates.
+        Covariates for all methods whose own ``condition_on`` is None. The reference, climatology,
+        gets none of them.
     covariates : dict from str to DataArray, optional
-        Values of covariates that are not coordinates, for the hindcast and for ``forecast``. If
-        neither ``condition_on`` nor a method names a covariate, all methods but the reference
-        condition on all covariates.
+        Covariates that are not coordinates, with their values for the hindcast and for
+        ``forecast``. If neither ``condition_on`` nor a method names a covariate, all methods except
+        the reference condition on all covariates in ``covariates``.
     pool : str, tuple of str or dict, optional
-        Location dimensions whose cases every fit learns from together, as for
-        ``hindcast.recal.fit``. Each place keeps a climatology of its own, from two cases on: one
-        climatology of all places would be easy to beat if places differ.
+        Location dimensions. Each fit learns from the cases of all locations along them together;
+        see ``hindcast.recal.fit``. Climatology is still fitted at each place alone, if the place
+        has at least two cases: one climatology of all places would be easy to beat if places
+        differ.
     features : str or sequence of str, optional
-        Coordinates of places, as for ``hindcast.recal.fit``. Methods that compare no features of
-        places ignore them.
+        Names of coordinates that describe places; see ``hindcast.recal.fit``. Methods that do not
+        compare features of places ignore this parameter.
     dim, member_dim, choose, min_samples
-        As for ``hindcast.recal.fit``.
+        See ``hindcast.recal.fit``.
     block_length : int, optional
-        Number of successive cases that count as one in all tests and errors; 1 if cases are
-        independent. By default each test finds it from the data.
+        Number of successive cases that count as one in all tests and standard errors; 1 if cases
+        are independent. By default, each test estimates this number from the data.
     cluster : {"year", "season"}, optional
-        Take whole years or seasons as independent in errors and p-values of scores, in place of
-        blocks. Cases of one year or season may depend on each other in any way.
+        For standard errors and p-values of scores, treat whole years or seasons as independent of
+        each other, instead of blocks of cases. Cases of one year or season may depend on each other
+        in any way.
     sequential : bool
-        Whether to add evidence that you may look at after every case. It is only for forecasts that
-        do not use the time after them: ``forecast``, or ``by`` "retrospective" or "rolling" with a
-        ``gap`` that covers the cases not verified at issue.
+        True adds e-values: evidence that you may look at after every case. E-values need forecasts
+        whose fits learned only from earlier cases: ``forecast``, or ``by`` "retrospective" or
+        "rolling" with a ``gap`` that covers the cases not yet verified when a forecast is issued.
     progress : bool
-        As for ``hindcast.recal.fit``.
+        See ``hindcast.recal.fit``.
 
     Returns
     -------
     Dataset
-        Over ``method`` and locations: ``crps`` and its standard error ``crps_error`` in the unit
-        of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
-        1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, p-values of the difference;
-        ``pit_p_value``, p-value of calibration on average; ``skce`` and ``skce_p_value``, error
-        and p-value of calibration given the forecast (by 200 quantiles of each forecast, the raw
-        ones as issued); ``pit_mean``, below 0.5 if forecasts are too high; ``pit_variance``, above
-        1 if they are too narrow; ``pit_block_length`` and ``skce_block_length``, the number of
-        successive cases that count as one; ``n_cases``.
+        Over ``method`` and locations: ``crps`` and its standard error ``crps_error`` in the unit of
+        the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference; 1
+        is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, the p-values of the differences in
+        CRPS; ``pit_p_value``, the p-value of the PIT test; ``skce`` and ``skce_p_value``, the
+        squared kernel calibration error and its p-value (from 200 quantiles of each recalibrated
+        forecast, and from raw forecasts as issued); ``pit_mean``, the mean PIT, below 0.5 if
+        forecasts are too high; ``pit_variance``, the mean square of PIT - 0.5 divided by that of
+        calibrated forecasts, above 1 if forecasts are too narrow; ``pit_block_length`` and
+        ``skce_block_length``, the number of successive cases that count as one in these tests;
+        ``n_cases``, the number of cases scored.
 
-        Over ``method``: ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations,
-        with scores and tests, reading of lazy input, and compiling in the first call of a process;
-        cross-validation counts as fit. With locations also ``overall_crps_error``,
-        ``overall_p_climatology`` and ``overall_p_raw``, of all locations together.
+        Over ``method``: ``fit_seconds`` and ``apply_seconds``, the elapsed time in seconds of
+        fitting and of forecasting for all locations. Their sum includes scores and tests, reading
+        of lazy input, and compiling in the first call of a process. Cross-validation counts as
+        fitting. If there are locations, also ``overall_crps_error``, ``overall_p_climatology`` and
+        ``overall_p_raw``, for all locations together.
 
-        Over ``method`` and ``other``: ``p_pair``, the p-value of the difference of any two methods,
-        of all locations together; ``pairs()`` adjusts it for the number of pairs. With
-        ``sequential`` also ``e_climatology`` and ``e_raw``, over cases too.
+        Over ``method`` and ``other``: ``p_pair``, the p-value of the difference in CRPS between any
+        two methods, for all locations together; ``pairs()`` adjusts it for the number of pairs.
+        Over ``method``, locations and cases, if ``sequential``: the e-values ``e_climatology`` and
+        ``e_raw``.
 
-        With rows by a dimension, the ``overall_`` results keep this dimension, and the table has a
-        row for each of its values and each method. Rows by ``season`` make ``season`` a dimension
-        of all scores and tests.
+        If ``by`` names a dimension, the ``overall_`` results keep this dimension, and the table has
+        a row for each of its positions and each method. ``by="season"`` adds a dimension ``season``
+        to the scores and tests of each method.
 
-        The result is computed, also from Dask, and prints as a table. Select a method by
-        ``sel({"method": label})``, because ``sel`` of plain Datasets has another ``method``. If a
-        test rejects the method with the smallest CRPS, the table reports how its forecasts are
-        wrong, and names the best method that passes both tests.
+        The result is in memory, even if the inputs are lazy, and prints as a table. Select a method
+        by ``sel({"method": label})``; in plain Datasets, the parameter ``method`` of ``sel`` means
+        something else. If a test rejects the calibration of the method with the smallest CRPS, the
+        table reports how the forecasts of this method are wrong. The table then also names the best
+        method that passes both tests.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, ``forecast`` has no dimension of cases, or inputs do not
-        fit.
+        If there is more than one variable, if ``forecast`` has no dimension of cases, or if inputs
+        do not match.
 
     Notes
     -----
-    All methods are scored on the cases that all of them predict; the SKCE of a method uses all
-    cases that it predicts itself. The PIT of cross-validated forecasts is flatter than by chance,
-    because each fit knows the rest of the same sample, so its p-values are too large. Errors and
-    p-values allow for dependence of successive cases, also in the tests of calibration; see
+    All methods are scored on the same cases: those that every method predicts. The SKCE of a method
+    uses all cases that this method predicts. In cross-validation, each fit knows the other cases of
+    the sample. This makes the PIT histogram flatter than that of independent forecasts, so the
+    p-values of the PIT test are too large. Standard errors and p-values, also those of the tests of
+    calibration, allow for dependence of successive cases; see
     :func:`xrecal.arrays.diebold_mariano`, :func:`xrecal.arrays.serial_uniform_test` and
-    :func:`xrecal.diagnostics.skce_test`. With too few cases p-values are NaN, and question marks in
-    the table. Each location has a test of its own, so some differ by chance. Because locations
-    depend on each other, the table tests the mean over all locations of the score differences in
-    each case, one number a case.
+    :func:`xrecal.diagnostics.skce_test`. With too few cases, p-values are NaN, and the table shows
+    question marks. Each location has a test of its own, so some locations have small p-values by
+    chance. Locations depend on each other. So the table tests one number of each case: the
+    difference in CRPS, averaged over all locations.
 
-    The e-values of a sequential comparison are at least 0. If a method is never better on average
-    than its reference, given the knowledge at issue, they reach 1 / alpha with a probability of at
-    most alpha, however often you look; see :func:`xrecal.arrays.score_e_values`. Both forecasts are
-    scored by their 200 quantiles, which stay in memory for all methods and cases. Leads of several
-    steps count as for :func:`xrecal.diagnostics.monitor`.
+    The e-values of a sequential comparison are at least 0. Suppose that a method is never better on
+    average than its reference, given all that is known when a forecast is issued. Then its e-values
+    reach 1 / alpha with a probability of at most alpha, however often you look; see
+    :func:`xrecal.arrays.score_e_values`. E-values use 200 quantiles of each forecast, which stay in
+    memory for all methods and cases. Forecasts that verify several cases later are treated as in
+    :func:`xrecal.diagnostics.monitor`.
 
-    Cross-validation keeps 200 quantiles of each case in memory, for a part of the locations at a
-    time, but for all pooled positions together. It fits each method once for each split (and
-    position, with ``pool``). :class:`LinearPool` fits all other methods, so it takes most of the
-    time. Leave it out of ``methods`` for a first look, and chunk the locations of a large grid.
+    Cross-validation keeps 200 quantiles of each case in memory, for some of the locations at a
+    time, but for all pooled locations together. It fits each method once for each split; with
+    windows in ``pool``, once for each split and each place or lead. :class:`LinearPool` also fits
+    its components, so it takes most of the time. For a first look, leave it out of ``methods``. If
+    the grid is large, chunk its locations.
 
     Examples
     --------
@@ -227,7 +240,7 @@ def compare(
             return on_unseen(past, unseen, candidate, case, {**roles, **learned})
 
     known_of = {}
-    # First, as fits refuse too few cases before any work.
+    # Fits come first, because they raise errors for too few cases before any work.
     for label, pair in counted(given.items()):
         own = learned | {"features": features if takes_features(pair[0]) else ()}
         own |= _of_each_place(own) if label == CLIMATOLOGY else {}
@@ -241,7 +254,7 @@ def compare(
 
 
 def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
-    """The split of the hindcast, and the name of the rows, if any."""
+    """Read ``by``: the split of the hindcast, and the dimension of the rows, or None."""
     given = listed(by)
     splits = [one for one in given if one in SPLITS]
     rows = [one for one in given if one not in SPLITS]
@@ -254,16 +267,16 @@ def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
 
 
 def _season(rows: Hashable | None, scored: Form, case: Hashable, name: str) -> xr.DataArray | None:
-    """Season of each case, if rows are seasons."""
+    """Return the season of each case if rows of the table are seasons, else None."""
     if rows is None:
         return None
     return season_of_rows(rows, scored.roles.obj, case, name=name, others=SPLITS)
 
 
 def _of_each_place(learned: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that fit a reference at each place alone.
+    """Return parameters that fit climatology at each place alone.
 
-    A pooled reference is too easy to beat.
+    If places differ, one climatology of all places is too easy to beat.
     """
     if learned["pool"] is None:
         return {}
@@ -271,7 +284,7 @@ def _of_each_place(learned: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_use_of(features: str | Sequence[str], methods: Mapping[str, Method]) -> None:
-    """Raise ValueError for features of places that no method uses."""
+    """Raise ValueError if there are features of places, but no method uses features."""
     if features and not any(map(takes_features, methods.values())):
         raise ValueError(
             "no method compares features of places; name xrecal.CKME() or xrecal.LinearPool() "
@@ -288,9 +301,9 @@ def _dependence(block_length: int | None, cluster: Cluster | None) -> Dependence
 
 
 def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
-    """Number of cases from issue to verification.
+    """Return the number of cases between issue and verification, by lead.
 
-    ValueError for splits that learn from later cases.
+    Raise ValueError if the fits of the cross-validation learn from later cases.
     """
     if by not in (None, "retrospective", "rolling"):
         raise ValueError(
@@ -303,14 +316,14 @@ def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
 
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
-    """Observations at the valid times of the forecasts, computed once for all methods."""
+    """Return the observations at the valid times of the forecasts, found once for all methods."""
     if lead_to_look_up(form.roles, case, name=name) is None:
         return observed
     return pair_cases(form, observed, case, name=name).observations
 
 
 def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...]) -> None:
-    """Raise ValueError for chunks that no fit accepts, before any score is computed."""
+    """Raise ValueError for Dask chunks that no fit accepts, before any score is computed."""
     for part in form.parts.values():
         require_one_chunk(part, (*dims, form.member_dim), name="hindcast")
     require_one_chunk(observed, dims, name="observations")
@@ -327,7 +340,7 @@ def _check_held_out(
 
 
 def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
-    """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
+    """Raise ValueError if forecasts cannot be scored; warn if the fits know some of them."""
     given = replace(splits, gap=splits.gap or 0, pool=None, min_samples=Splits.min_samples)
     given = replace(given, choose=TOGETHER)
     if given != Splits("block"):
@@ -357,8 +370,8 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     if seen:
         warn(
             f"{seen} of {labels[1].size} forecasts to score are among those that the methods were "
-            "fitted on, which flatters them; pass forecasts they have not seen, or none to "
-            "cross-validate",
+            "fitted on, so their scores are too good; pass forecasts that the methods have not "
+            "seen, or no forecast to cross-validate",
         )
 
 
@@ -368,12 +381,12 @@ def _with_covariates(
     min_samples: int,
     covariates: Given,
 ) -> dict[str, tuple[Method, Given]]:
-    """Return each checked method with its covariates; the reference has none.
+    """Check each method and return it with its covariates; climatology gets none of them.
 
     Raises
     ------
     ValueError
-        If no method conditions on a covariate.
+        If there is a covariate on which no method conditions.
     """
     for method in labelled.values():
         checked(method, None, min_samples, "xrecal.compare")
@@ -402,7 +415,7 @@ def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Fo
 
 
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
-    """The only variable of a Dataset, or the DataArray; NaN for declared missing values."""
+    """Return the only variable of a Dataset, or the DataArray, with NaN for missing values."""
     if isinstance(observations, xr.DataArray):
         return without_declared(read_labels(observations, name=name).obj)
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
@@ -413,7 +426,7 @@ def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
 def _label(
     methods: Method | Sequence[Method] | Mapping[str, Method] | None,
 ) -> dict[str, Method]:
-    """Methods by label, including climatology; raise ValueError for a label used twice."""
+    """Return methods by label, with climatology; raise ValueError if methods share a label."""
     if methods is None:
         methods = DEFAULTS
     if isinstance(methods, (str, Method)):
@@ -437,7 +450,7 @@ def _label(
 
 
 def _what_differs(method: Method, methods: Sequence[Method]) -> str:
-    """Name of the class, with settings that differ from the default and from other methods."""
+    """Return the class name, with settings that differ from the default and from other methods."""
     name = type(method).__name__
     alike = [other for other in methods if type(other) is type(method)]
     if len(alike) == 1 or not is_dataclass(method):

@@ -1,4 +1,4 @@
-"""Evidence on one method of a comparison: scores and transforms of cases, calibration, time."""
+"""Evaluate one method of a comparison: CRPS and PIT of each case, tests, and time."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from .skce import skce_test, skce_test_of
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
-"""Bytes of quantiles in memory at a time, unless Dask decides."""
+"""Most bytes of quantiles in memory at a time, for inputs that are not Dask arrays."""
 SEED = 0
 EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
-"""Dimensions of the results of :func:`evidence_of`."""
+"""Dimensions of each result of :func:`evidence_of`, besides locations and cases."""
 
 
 class Candidate(NamedTuple):
@@ -47,11 +47,11 @@ class Candidate(NamedTuple):
 
     method: Method
     covariates: Given
-    """Covariates that it conditions on"""
+    """Covariates that the method conditions on"""
     sequential: bool
-    """True if its quantiles are stored for a sequential comparison"""
+    """True if quantiles of the forecasts are stored for a sequential comparison"""
     block_length: int | None = None
-    """Number of successive cases that count as one in tests; None: estimated"""
+    """Number of successive cases that count as one in tests; None: estimated from the data"""
     season: xr.DataArray | None = None
     """Season of each case, if each season is tested separately"""
 
@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
 def evidence_of(
     distribution: Distribution, observations: FloatArray, cases: IntArray, *location: IntArray
 ) -> tuple[FloatArray, ...]:
-    """CRPS (L, T), probability integral transforms (L, T), and quantiles (L, T, k)."""
+    """Return the CRPS (L, T), the PIT (L, T) and k quantiles (L, T, k) of each forecast."""
     return (
         *crps_of(distribution, observations),
         *pit_of(distribution, observations, cases, *location, seed=SEED),
@@ -68,12 +68,12 @@ def evidence_of(
 
 
 def splits_of(splits: Splits, method: Method) -> Splits:
-    """The splits for a method, which may be updated and have its own ``refit``.
+    """Adapt the splits to a method: to its own ``refit``, and to updates between fits.
 
     Raises
     ------
     ValueError
-        If there is a ``refit`` for splits without updates, or the method does not support updates.
+        If ``refit`` is given for splits without updates, or the method does not support updates.
     """
     refit = None if splits.by == "rolling" and method.refit is not None else splits.refit
     updates = updates_as_it_goes(splits.by, refit, method)
@@ -83,7 +83,7 @@ def splits_of(splits: Splits, method: Method) -> Splits:
 def cross_validated(
     form: Form, observed: xr.DataArray, candidate: Candidate, case: Hashable, splits: Splits
 ) -> Known:
-    """Evidence on a method from held-out cases of the hindcast."""
+    """Evaluate a method on held-out cases of the hindcast."""
     start = perf_counter()
     pooled = read_pool(splits.pool, form, case)
     whole = (case,) if pooled is None else (case, *pooled.dims)
@@ -103,7 +103,7 @@ def on_unseen(
     case: Hashable,
     options: Mapping[str, Any],
 ) -> Known:
-    """Evidence on a method from forecasts after its training cases."""
+    """Fit a method to past cases and evaluate it on later forecasts."""
     start = perf_counter()
     covariates = candidate.covariates
     model = fit(*past, candidate.method, covariates=covariates, **options).compute()
@@ -135,7 +135,7 @@ def as_issued(
     block_length: int | None = None,
     season: xr.DataArray | None = None,
 ) -> Known:
-    """Evidence on the raw forecast."""
+    """Evaluate the raw forecast."""
     start = perf_counter()
     pairs = known_pairs(pair_cases(form, observed, case, name=name), name=name)
     form = pairs.form
@@ -160,7 +160,7 @@ def as_issued(
 def _known(
     evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, candidate: Candidate
 ) -> Known:
-    """Evidence in memory, with the test of calibration from quantiles."""
+    """Test calibration by the quantiles, and compute all results."""
     scores, pit, *others = evidence
     quantiles, observed = (in_one_chunk(array, case) for array in others)
     quantiles = quantiles.assign_coords(quantile=LEVELS)
@@ -192,7 +192,7 @@ def _computed(
 
 
 def _whole(pairs: Pairs, case: Hashable) -> Evidence:
-    """Forecasts with all cases in one chunk."""
+    """Return forecasts and observations with all cases in one chunk."""
     parts = {name: in_one_chunk(part, case) for name, part in pairs.form.parts.items()}
     form, observed = pairs.form.with_parts(parts), in_one_chunk(pairs.observations, case)
     return Evidence(Pairs(form, observed, case, pairs.n_matched, pairs.note), (case,))
@@ -201,9 +201,9 @@ def _whole(pairs: Pairs, case: Hashable) -> Evidence:
 def _in_pieces(
     form: Form, observed: xr.DataArray, whole: tuple[Hashable, ...]
 ) -> tuple[Form, xr.DataArray]:
-    """Large forecasts in memory as Dask arrays, to limit the memory for their quantiles.
+    """Chunk large forecasts that are in memory, to limit the memory for their quantiles.
 
-    Dimensions that are ``whole`` in every fit have one chunk.
+    The dimensions in ``whole`` stay in one chunk, because each fit needs them whole.
     """
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items() if d in form.dims}
     places = {d: n for d, n in sizes.items() if d not in whole}

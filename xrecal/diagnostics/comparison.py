@@ -1,6 +1,6 @@
 """Scores of several methods on the same cases, as a Dataset and as a table.
 
-``compare_scores`` makes a ``Comparison`` of the scores of each method. A ``Comparison`` and a
+``compare_scores`` joins the scores of all methods into a ``Comparison``. A ``Comparison`` and a
 :class:`xrecal.diagnostics.summary.Summary` print as a ``Table``.
 """
 
@@ -29,7 +29,7 @@ RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
 _P = "two-sided p-value of equal CRPS, t-test by cosines, with autocorrelation"
 OTHER = "other"
-"""Dimension of the reference methods."""
+"""Dimension of the second method of each pair."""
 
 
 class Shown(xr.Dataset):
@@ -38,27 +38,27 @@ class Shown(xr.Dataset):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """The table as text."""
+        """Return the table as text, or the Dataset as text if parts of the table are missing."""
         return self.as_table().text() if self.is_whole() else quoted(super().__repr__(), "\n")
 
     def _repr_html_(self) -> str:
-        """The same table in a notebook."""
+        """Return the table as HTML for notebooks."""
         return self.as_table().html() if self.is_whole() else super()._repr_html_()
 
     def is_whole(self) -> bool:
-        """True if all values of the table are present."""
+        """Return True if all values of the table are present."""
         raise NotImplementedError
 
     def as_table(self) -> Table:
-        """The table."""
+        """Return the table."""
         raise NotImplementedError
 
 
 class Comparison(Shown):
     """Dataset of scores by method, which prints as a table.
 
-    ``sel(method="CKME")`` selects a method; in other Datasets ``method`` sets how labels are
-    matched.
+    ``sel(method="CKME")`` selects a method; in other Datasets, the parameter ``method`` of ``sel``
+    sets how inexact labels are matched.
     """
 
     __slots__ = ()
@@ -71,7 +71,7 @@ class Comparison(Shown):
         drop: bool = False,
         **indexers_kwargs: Any,
     ) -> Any:
-        """As :meth:`xarray.Dataset.sel`, but ``method`` is the label of a recalibration method."""
+        """Select like :meth:`xarray.Dataset.sel`, but ``method`` is the label of a method."""
         if method is not None:
             labels = self.indexes["method"]
             unknown = [label for label in np.atleast_1d(method) if label not in labels]
@@ -81,7 +81,7 @@ class Comparison(Shown):
         return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
 
     def pairs(self, adjust: Adjust | None = "holm") -> xr.DataArray:
-        """P-values of the difference in CRPS of any two methods, of all locations together.
+        """Return p-values of the difference in CRPS of any two methods, for all locations together.
 
         Parameters
         ----------
@@ -92,8 +92,8 @@ class Comparison(Shown):
         Returns
         -------
         DataArray
-            P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and where cases
-            are too few for their dependence.
+            P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and where a test
+            has too few cases because they depend on each other.
         """
         p_values = self["p_pair"]
         if adjust is None:
@@ -103,12 +103,12 @@ class Comparison(Shown):
         return once.fillna(once.transpose(OTHER, "method").to_numpy())
 
     def is_whole(self) -> bool:
-        """True if all variables of the table are present, as a selection may remove some."""
+        """Return True if no selection has removed a variable or a reference of the table."""
         has_scores = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
         return has_scores and set(REFERENCES) <= set(self.indexes["method"])
 
     def as_table(self) -> Table:
-        """Head, rows and foot; one row for each method, or for each of its values of ``by``."""
+        """Return the table: a row for each method, or for each method and position along ``by``."""
         by, cases = self.attrs.get("by"), self["n_cases"]
         whole = int(cases.sum()) == self.attrs.get("n_scores")
         others = [d for d in self["crps"].dims if d != "method"]
@@ -142,14 +142,14 @@ class Comparison(Shown):
         return [str(label) for label in self["method"].to_numpy()]
 
     def _crps(self) -> np.ndarray:
-        """CRPS of each method over all locations, each weighted by its number of cases."""
+        """Return the mean CRPS of each method over all cases of all locations."""
         others, cases = [d for d in self["crps"].dims if d != "method"], self["n_cases"]
         return ((self["crps"] * cases).sum(others) / cases.sum()).to_numpy()
 
     def _columns(self, whole: bool) -> list[tuple[str, list[str]]]:
-        """Heads and cells of the columns of numbers.
+        """Return the heading and the cells of each column of numbers.
 
-        ``whole`` is True if the locations are those tested together.
+        ``whole`` is True if no selection has removed locations that were tested together.
         """
         others = [d for d in self["crps"].dims if d != "method"]
         crps, labels = self._crps(), self._labels()
@@ -170,7 +170,7 @@ class Comparison(Shown):
         return columns + [self._tested(name, others) for name in tests]
 
     def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
-        """P-values of one location, or the number of rejections among several locations."""
+        """Return p-values of one location, or numbers of rejections at several locations."""
         values = self[f"{name}_p_value"].transpose("method", ...).to_numpy()
         if not others:
             return f"{name.upper()} p", [shown_p(value) for value in values]
@@ -179,7 +179,7 @@ class Comparison(Shown):
         return f"{name.upper()} rejects", [f"{rejected}/{n}" for rejected, n in counts]
 
     def _over_locations(self, name: str, others: list[Hashable], whole: bool) -> np.ndarray | None:
-        """A variable for all locations together; None if that is unknown."""
+        """Return a variable for all locations together, or None if it is unknown."""
         if not others:
             return self[name].to_numpy() if name in self else None
         name = f"overall_{name}"
@@ -187,7 +187,7 @@ class Comparison(Shown):
 
 
 class Dependence(NamedTuple):
-    """Dependence between cases; estimated by default."""
+    """Dependence between cases; by default, tests estimate it from the data."""
 
     block_length: int | None = None
     cluster: Cluster | None = None
@@ -197,18 +197,18 @@ FROM_DATA = Dependence()
 
 
 class Known(NamedTuple):
-    """Scores, transforms, calibration and time of one method, in memory."""
+    """Scores, PIT, test of calibration and time of one method, in memory."""
 
     scores: xr.DataArray
     """CRPS of each case"""
     pit: xr.DataArray
-    """Probability integral transform of each case"""
+    """PIT of each case"""
     calibration: xr.Dataset
-    """Test of auto-calibration at each location"""
+    """SKCE test at each location"""
     fit_seconds: float
     apply_seconds: float = math.nan
     kept: tuple[xr.DataArray, ...] = ()
-    """For a sequential comparison, quantiles; for the raw forecasts, observations"""
+    """Quantiles if the comparison is sequential; raw forecasts have the observations, too"""
 
 
 def compare_scores(
@@ -221,22 +221,23 @@ def compare_scores(
     by: Hashable | None = None,
     season: xr.DataArray | None = None,
 ) -> Comparison:
-    """Join CRPS of the same cases by several methods into one Dataset.
+    """Join the CRPS of several methods on the same cases into one Dataset.
 
     Parameters
     ----------
     known_of : mapping from label to Known
-        Over ``dim`` and locations, in memory; raw and climatology among them.
+        Results of each method over ``dim`` and locations, in memory. The raw forecast and
+        climatology must be among the methods.
     dim : hashable
         Dimension of the cases.
     attrs
         Attributes of the result.
     lags : DataArray, optional
-        Cases from issue to verification, by lead, for a sequential comparison.
+        Number of cases between issue and verification, by lead, for a sequential comparison.
     how
         Dependence between cases.
     by, season
-        Rows of the table, and the season of each case if rows are seasons.
+        Dimension of the rows of the table, and the season of each case if rows are seasons.
     """
     first, score_attrs = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
     by_method = _by_method({label: one.scores for label, one in known_of.items()})
@@ -291,7 +292,7 @@ def compare_scores(
 
 
 def _by_method(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """Stack arrays with the same labels along a new dimension."""
+    """Stack the arrays of the methods along a new dimension; raise an error if labels differ."""
     bare = [a.drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays.values()]
     return xr.concat(bare, "method", join="exact").assign_coords(method=list(arrays))
 
@@ -302,7 +303,7 @@ def _calibration(
     dim: Hashable,
     block_length: int | None,
 ) -> dict[str, xr.DataArray]:
-    """P-values of calibration on average, and given the forecast."""
+    """Return results of the PIT test and the SKCE test, and the mean and variance of the PIT."""
     values = pits.transpose("method", ..., dim)
     mean, variance = values.mean([dim]), 12 * ((values - 0.5) ** 2).mean([dim])
     tested = arrays.serial_uniform_test(values.to_numpy(), block_length)
@@ -330,7 +331,7 @@ def _calibration(
 
 
 def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> xr.DataArray:
-    """P-values for equal scores (method, ..., case) of each method and a reference."""
+    """Return p-values of equal mean scores (method, ..., case) of each method and a reference."""
     differences = scores - scores.sel({"method": reference}, drop=True)
     p = arrays.diebold_mariano(differences.to_numpy(), **options)[1]
     return (
@@ -341,7 +342,7 @@ def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> 
 
 
 def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
-    """P-values for equal scores (method, case) of any two methods; NaN for a method and itself."""
+    """Return p-values of equal mean scores (method, case) of two methods; NaN on the diagonal."""
     values, labels = series.to_numpy(), series["method"].to_numpy()
     p_values = arrays.diebold_mariano(values[:, np.newaxis] - values, **options)[1]
     np.fill_diagonal(p_values, np.nan)
@@ -357,10 +358,11 @@ def _overall(
     options: dict[str, Any],
     by: Hashable | None,
 ) -> dict[str, xr.DataArray]:
-    """Error and significance for all locations together, from their mean in each case.
+    """Return standard errors and p-values for all locations together.
 
-    Locations of a field depend on each other, so they are not repetitions: each case has one
-    number, the mean over locations. Positions along ``by`` stay separate.
+    Locations of a field depend on each other, so they do not count as independent samples. Tests
+    use one number of each case, the mean over locations. Positions along ``by`` stay separate,
+    except for ``p_pair``.
     """
     locations = [d for d in scores.dims if d not in ("method", dim)]
     variables = {"p_pair": _pairs(scores.mean(locations), options)}
@@ -381,16 +383,16 @@ def _overall(
 
 
 class Table(NamedTuple):
-    """A table of text: an optional head, rows, and lines below."""
+    """A table of text: an optional head, rows, and lines of text below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     foot: str
     n_labels: int = 1
-    """Number of first columns that are labels."""
+    """Number of columns, from the left, that contain labels."""
 
     def text(self) -> str:
-        """Columns of equal width; labels aligned left, numbers right."""
+        """Return the table as text, with labels aligned left and numbers aligned right."""
         given = [self.head, *self.rows] if self.head else self.rows
         every = [[quoted(cell) for cell in row] for row in given]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
@@ -404,7 +406,7 @@ class Table(NamedTuple):
         return "\n".join([*lines, quoted(self.foot, "\n")])
 
     def html(self) -> str:
-        """The same table in a notebook."""
+        """Return the table as HTML for notebooks."""
 
         def line(row: Sequence[str], tag: str) -> str:
             sides = ["left" if i < self.n_labels else "right" for i in range(len(row))]

@@ -1,4 +1,4 @@
-"""Correlation of forecast means with observations, as anomalies from a climatology."""
+"""Correlation between anomalies of forecast means and of observations."""
 
 from __future__ import annotations
 
@@ -32,46 +32,49 @@ def anomaly_correlation(
     centred: bool = True,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Correlation of the anomalies of forecast means and observations.
+    """Compute the correlation between anomalies of forecast means and of observations.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     climatology : float or DataArray, optional
-        Reference of the anomalies, in the unit of the variable: by location, date or part of the
-        year, as for :func:`xrecal.products.probabilities.exceedance`, such as
-        ``observations.groupby("time.month").mean()``. By default, the means over the cases.
+        Values from which anomalies are measured, in the unit of the variable. They may vary with
+        location, date or part of the year, such as ``observations.groupby("time.month").mean()``;
+        see :func:`xrecal.products.probabilities.exceedance`. By default, the means over the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
-        Dimensions of places give the pattern correlation of each date.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...). If you
+        name the dimensions of places, the result is the pattern correlation of each date.
     centred : bool
-        Subtract the means over the cases from the anomalies too, so a constant bias has no effect.
+        True also subtracts from the anomalies their means over the cases. A constant bias then has
+        no effect.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over the other dimensions: ``correlation`` in [-1, 1]; its standard error
-        ``correlation_error``, which allows for dependence of successive cases; ``n_cases`` and
-        ``status``. NaN with fewer than 3 cases, or where anomalies do not vary. Lazy if an input
-        is.
+        Over all dimensions except those of cases and members: ``correlation`` in [-1, 1]; its
+        standard error ``correlation_error``, which allows for dependence of successive cases;
+        ``n_cases`` and ``status``. The correlation is NaN with fewer than 3 cases, or where
+        anomalies do not vary. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, ``centred=False`` has no climatology, or dimensions,
-        labels or units do not fit.
+        If there is more than one variable, if ``centred=False`` comes without a climatology, or if
+        dimensions, labels or units of the inputs do not match.
 
     Notes
     -----
-    :func:`xrecal.arrays.anomaly_correlation` has the formula [1]_. Without a climatology the annual
-    cycle, which any forecast contains, adds to the correlation if cases are of several seasons. If
-    the climatology contains these observations, the correlation of n cases is too high by about
-    1/n.
+    See :func:`xrecal.arrays.anomaly_correlation` for the formula [1]_. If cases are from several
+    seasons and no climatology is given, the annual cycle raises the correlation, because any
+    forecast contains this cycle. If the climatology was computed from the same observations, the
+    correlation of n cases is too high by about 1/n.
 
     References
     ----------
@@ -109,7 +112,7 @@ def anomaly_correlation(
 
 
 def _usual(climatology: Threshold, evidence: Evidence) -> xr.DataArray:
-    """The climatology of each case."""
+    """Return the climatology of each case."""
     form = evidence.form
     wanted = read_thresholds(climatology, form, form.loc.dtype, evidence.pairs.dim)
     if wanted.several:

@@ -1,4 +1,4 @@
-"""The part of the CRPS that recalibration could gain."""
+"""Split the CRPS into the part that recalibration can remove, and the rest."""
 
 from __future__ import annotations
 
@@ -55,34 +55,36 @@ def decompose(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for ``forecast.recal.fit``; one variable.
+        See ``forecast.recal.fit``; one variable.
     method : Method
-        Method that recalibrates.
+        Method that recalibrates the held-out cases.
     by, gap, blocks, window, every, year_start, condition_on, covariates, min_samples
-        As for ``forecast.recal.cross_validate``.
+        See ``forecast.recal.cross_validate``.
 
     Returns
     -------
     Dataset
-        Over locations, in the unit of the variable: ``crps``, the mean over the cases;
+        Over locations, in the unit of the variable: ``crps``, the mean CRPS over the cases;
         ``miscalibration`` and ``rest``, which add up to the CRPS; their standard errors
         ``miscalibration_error`` and ``rest_error``; ``n_cases`` and ``status``. The miscalibration
-        of a calibrated forecast may be negative. NaN with fewer than 2 cases; errors are NaN with
-        fewer than 3. Lazy if an input is.
+        of a calibrated forecast may be negative. Means are NaN with fewer than 2 cases, and
+        standard errors with fewer than 3. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError, TypeError
-        As for ``forecast.recal.cross_validate``.
+        See ``forecast.recal.cross_validate``.
 
     Notes
     -----
-    Let Q be a forecast and R its recalibration by a fit that has not learned from the case.
-    Miscalibration is the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, with S the CRPS
-    and d half the squared energy distance. The noise of R raises the first term and lowers the
-    second, so it nearly cancels. The rest is lack of sharpness and uncertainty of the world
-    together; forecasts and observations alone cannot separate them. If the recalibration conditions
-    on more than the forecast, the gain from this counts as miscalibration.
+    Let Q be the forecast of a case, y its observation, and R the forecast recalibrated by a fit
+    that has not learned from this case. Two terms estimate the miscalibration: :math:`d(R, Q)` and
+    :math:`S(Q, y) - S(R, y)`, where S is the CRPS and d is half the squared energy distance. The
+    result is the mean of both terms over the cases. The random error of R raises the first term and
+    lowers the second, so it nearly cancels. The rest of the CRPS has two causes: information that
+    the forecast lacks, and uncertainty that no forecast can remove. Forecasts and observations
+    alone cannot separate these two causes. If the recalibration uses covariates, the gain from the
+    covariates counts as miscalibration.
 
     References
     ----------
@@ -121,7 +123,7 @@ def decompose(
 def score_parts_of(
     distribution: Distribution, observations: FloatArray, issued: Forecasts
 ) -> tuple[FloatArray, ...]:
-    """CRPS of raw and of recalibrated forecasts, and half their squared distance, each (L, T)."""
+    """Return both CRPS, raw and recalibrated, and half the squared distance, each (L, T)."""
     from xrecal.arrays.scores.decomposition import half_squared_distance
 
     before = distribution_of(issued)

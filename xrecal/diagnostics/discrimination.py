@@ -65,54 +65,59 @@ def roc(
     levels: Sequence[float] | np.ndarray | None = None,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Relative operating characteristics (ROC) of the probability of exceeding a threshold.
+    r"""Compute the ROC (relative operating characteristics) of probabilities of an event.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     levels : sequence of float, optional
-        Probabilities in [0, 1] at the points of the curve: a user acts if the forecast is at least
-        this probable. By default in steps of 0.01. The area is always the one under the curve
-        through all probabilities.
+        Probabilities in [0, 1], one for each point of the curve. There, a user acts if the forecast
+        gives the event at least this probability. By default, steps of 0.01. The area does not
+        depend on ``levels``, because it uses all issued probabilities.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over locations, ``threshold`` (for several) and ``probability_level``: ``hit_rate``, the
-        share of events at which the user acts, and ``false_alarm_rate``, the share of cases without
-        an event at which the user acts. Over locations and ``threshold``: ``area`` in [0, 1], 1
-        perfect, ½ no discrimination; its standard error ``area_error``; ``base_rate``, the share of
-        events; ``n_cases`` and ``status``. NaN with fewer than 2 cases, or if the event happened in
-        none or all of them; the status reports this. Lazy if an input is.
+        Over locations, ``threshold`` (if there are several) and ``probability_level``:
+        ``hit_rate``, the share of events at which the user acts, and ``false_alarm_rate``, the
+        share of cases without an event at which the user acts. Over locations and ``threshold``:
+        ``area`` in [0, 1] (1 is perfect, ½ is no discrimination); its standard error
+        ``area_error``; ``base_rate``, the share of cases with an event; ``n_cases`` and ``status``.
+        Curve and area are NaN with fewer than 2 cases, or if the event happened in none or all of
+        the cases; the status reports the reason. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, levels are outside [0, 1], or dimensions, labels or
-        units do not fit.
+        If there is more than one variable, levels are outside [0, 1], or if dimensions, labels or
+        units of the inputs do not match.
 
     Notes
     -----
-    :func:`xrecal.arrays.roc_area` has the formulas. The curve ends at (0, 0), where nobody acts. An
-    increasing transform of the probabilities does not change the curve, so it does not measure
-    calibration; :func:`reliability` does. Errors allow for dependence of successive cases. They are
-    errors of means over the other dimensions of the cases. O(n log n) for n cases.
+    See :func:`xrecal.arrays.roc_area` for the formulas. The curve ends at (0, 0), where the user
+    never acts. An increasing transform of the probabilities does not change the curve, so the curve
+    does not measure calibration; :func:`reliability` measures calibration. Standard errors allow
+    for dependence of successive cases. If the cases have several dimensions, such as time and
+    places, each date counts once. The cost is O(n log n) for n cases.
 
-    Places in ``dim`` are pooled: one curve describes the cases of all places. If events are more
-    frequent at some places, this curve has a larger area than that of each place, also for a
-    forecast that knows only the climate [2]_. Leave places out of ``dim`` for an area of each
-    place, or give each place its own threshold, such as ``observations.quantile(0.9, "time")``.
-    :func:`brier_skill_score` takes the climatology of each place.
+    If ``dim`` contains places, one curve describes the cases of all places. If events are more
+    frequent at some places than at others, this curve has a larger area than the curves of single
+    places, even for a forecast that knows only the climate [2]_. To avoid this, leave places out of
+    ``dim``: each place then has its own curve. Or give each place its own threshold, such as
+    ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` compares with the climatology
+    of each place.
 
     References
     ----------
@@ -149,7 +154,7 @@ def roc(
 def _flagged(
     evidence: Evidence, events: Events, variables: dict[str, xr.DataArray], what: str, along: Any
 ) -> xr.Dataset:
-    """Results about events, with a status that marks events in none or all of the cases."""
+    """Return the results; their status marks events that happened in none or all of the cases."""
     result = evidence.result(variables, what, events.known.notnull(), sure=True, along=along)
     return events.label(flag_events(result, events.known, evidence.dims))
 
@@ -157,7 +162,7 @@ def _flagged(
 def area_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Area under the ROC curve, its standard error and the share of events."""
+    """Return the area under the ROC curve, its standard error and the share of events."""
     dtype = probability.dtype
     area, influence, base_rate = evidence.over_cases(
         _area,
@@ -180,38 +185,39 @@ def economic_value(
     cost_loss: float | Sequence[float] | np.ndarray | None = None,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Relative economic value of the probability of exceeding a threshold.
+    r"""Compute the relative economic value of probabilities of exceeding a threshold.
 
     Parameters
     ----------
     forecast, observations, threshold, dim, member_dim
-        As for :func:`roc`.
+        See :func:`roc`.
     cost_loss : float or sequence of float, optional
-        Ratio of the cost of protection to the loss that it avoids, between 0 and 1; from 0.05 to
-        0.95 in steps of 0.05 if not given.
+        Ratios, between 0 and 1, of the cost of protection to the loss that protection avoids. By
+        default, 0.05 to 0.95 in steps of 0.05.
 
     Returns
     -------
     Dataset
-        Over locations, ``threshold`` and ``cost_loss`` (for several): ``value`` for a user who
-        takes protection if the probability is at least the ratio, which is right for calibrated
-        probabilities; ``potential_value`` for a user who takes protection from the probability on
-        that is best for these cases. 1 is as good as a perfect forecast. 0 is as good as the better
-        of two rules: always or never take protection. Negative values are worse. Over locations and
-        ``threshold``: ``base_rate``, the share of events, which is also the ratio at which
-        forecasts have the largest value; ``n_cases`` and ``status``, which has a bit if the event
-        happened in none or all of the cases. Lazy if an input is.
+        Over locations, ``threshold`` and ``cost_loss`` (if there are several): ``value``, for a
+        user who takes protection if the probability is at least the ratio, which is the best rule
+        if probabilities are calibrated; ``potential_value``, for a user who takes protection if the
+        probability is at least the level that is best for these cases. A value of 1 is that of a
+        perfect forecast. A value of 0 is that of the better of two simple rules: always or never
+        take protection. Negative values are worse than 0. Over locations and ``threshold``:
+        ``base_rate``, the share of cases with an event; at this ratio forecasts have the largest
+        value; ``n_cases``; ``status``, which reports if the event happened in none or all of the
+        cases. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`roc`, or if a ratio is not between 0 and 1.
+        See :func:`roc`; also if a ratio is not between 0 and 1.
 
     Notes
     -----
-    :func:`xrecal.arrays.economic_value` has the formula [1]_. The difference between
-    ``potential_value`` and ``value`` is lost by miscalibration, except for a small part: the best
-    probability is chosen from the same cases. O(n log n) for n cases.
+    See :func:`xrecal.arrays.economic_value` for the formula [1]_. ``value`` is below
+    ``potential_value`` mainly because of miscalibration. A small part of the difference arises
+    because the best level is chosen from the same cases. The cost is O(n log n) for n cases.
 
     References
     ----------
@@ -254,33 +260,34 @@ def generalised_discrimination(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Generalised discrimination score (2AFC): share of pairs of cases in the right order.
+    """Compute the generalised discrimination score (2AFC): share of pairs in the right order.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`roc`.
+        See :func:`roc`.
 
     Returns
     -------
     Dataset
-        Over locations: ``discrimination``, the share in [0, 1] of pairs of cases for which the case
-        with the larger forecast has the larger observation, among pairs with different
-        observations; 1 is perfect, ½ no discrimination; its standard error
-        ``discrimination_error``; ``n_cases`` and ``status``. Lazy if an input is.
+        Over locations: ``discrimination``, a share, in [0, 1], of the pairs of cases with different
+        observations: those in which the case with the larger forecast has the larger observation (1
+        is perfect, ½ is no discrimination); its standard error ``discrimination_error``;
+        ``n_cases`` and ``status``. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`roc`, or if Dask has the cases in several chunks.
+        See :func:`roc`; also if Dask has the cases in several chunks.
 
     Notes
     -----
-    :func:`xrecal.arrays.generalised_discrimination` has the definition [1]_ [2]_: the larger
-    forecast is the one whose members are larger with more than even odds. The score needs no
-    threshold. A bias or an error of spread that all forecasts share does not change it. Normal
-    distributions are compared by 200 of their quantiles. Errors are computed as for :func:`roc`.
-    O(n² m) for n cases of m members.
+    See :func:`xrecal.arrays.generalised_discrimination` for the definition [1]_ [2]_. Of two
+    forecasts, the larger is the one from which a random member is larger than one of the other
+    forecast with a probability above ½. The score needs no threshold. A bias or an error of spread
+    that all forecasts share does not change the score. Normal distributions are compared by 200
+    quantiles each. See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m
+    members.
 
     References
     ----------
@@ -316,7 +323,7 @@ def generalised_discrimination(
 def _pairs(
     forecasts: Forecasts, observed: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (L,) and influences (L, n) of pairs of cases."""
+    """Return the scores (L,), and the influences (L, n) of the cases on them."""
     from xrecal.arrays.calibration.skce import one_row_each
 
     each = one_row_each(forecasts)
@@ -325,7 +332,7 @@ def _pairs(
 
 
 def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
-    """Probabilities as an array of one axis; ValueError for other values."""
+    """Return probabilities as an array with one axis; raise ValueError for other values."""
     given = np.atleast_1d(np.asarray(values))
     numbers = given.dtype.kind in "iuf" and given.ndim == 1 and given.size > 0
     inside = numbers and ((given >= 0) & (given <= 1)).all()

@@ -18,7 +18,7 @@ ERROR_SPREAD = Score("error_spread", "error-spread score", AS_ISSUED)
 
 
 def error_spread_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
-    """Error-spread scores (L, T)."""
+    """Compute error-spread scores (L, T)."""
     from xrecal.arrays import error_spread as of_moments
 
     moments = distribution.mean(), distribution.std(), distribution.skewness()
@@ -33,29 +33,29 @@ def error_spread(
     *,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    """Error-spread score: errors compared with mean, spread and skewness of the forecasts.
+    """Compute the error-spread score, which checks mean, spread and skewness of the forecasts.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`.
+        See :func:`xrecal.diagnostics.crps`.
 
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each case in the fourth power of the unit of the variable, as from ``crps``;
-        smaller is better.
+        Score >= 0 of each case, in the fourth power of the unit of the variable; smaller is better.
+        The result has the same dimensions as that of ``crps``.
 
     Raises
     ------
     ValueError
-        As for ``crps``, or for variables on a circle.
+        See ``crps``; also for variables on a circle.
 
     Notes
     -----
-    :func:`xrecal.arrays.error_spread` has the formula [1]_. It uses the moments of the distribution
-    as issued. Moments of ensembles have the number of members as denominator, so the score of few
-    members is too high.
+    See :func:`xrecal.arrays.error_spread` for the formula [1]_. The score uses the moments of the
+    distribution as issued. The moments of an ensemble are divided by the number of members, not by
+    this number minus 1, so the score of a small ensemble is too high.
 
     References
     ----------
@@ -77,7 +77,7 @@ def error_spread(
 
 
 def _in_its_unit(scores: Labelled) -> Labelled:
-    """Scores with the fourth power of the unit of the variable."""
+    """Change the unit of the scores to the fourth power of the unit of the variable."""
     if isinstance(scores, xr.Dataset):
         return scores.map(_in_its_unit, keep_attrs=True)
     units = shown_units(scores.attrs)

@@ -1,4 +1,4 @@
-"""Common parts of all diagnostics: read the evidence, count cases, describe the results.
+"""Common parts of all diagnostics: read the inputs, count cases, describe the results.
 
 ``read_evidence`` pairs the forecasts of one variable with observations. ``Evidence`` reduces each
 forecast to numbers, combines these over the cases, and makes the Dataset of the result.
@@ -57,30 +57,30 @@ NO_UNIT = {"units": "1"}
 
 @dataclass(frozen=True)
 class Evidence:
-    """Forecasts of one variable and their observations, in the order of time."""
+    """Forecasts of one variable, paired with their observations."""
 
     pairs: Pairs
     dims: tuple[Hashable, ...]
-    """Dimensions of the cases; computing is fastest along the last one."""
+    """Dimensions of the cases; computation along the last one is the fastest."""
     attrs: Mapping[Any, Any] = field(default_factory=dict)
-    """Coordinates of the given forecast."""
+    """Attributes of the forecast that the user gave."""
 
     @property
     def form(self) -> Form:
-        """The forecasts."""
+        """Forecasts, read into the common form of all inputs."""
         return self.pairs.form
 
     @property
     def observations(self) -> xr.DataArray:
-        """Observations, on the labels of the forecasts and in their floating type.
+        """Observations with the labels and the floating type of the forecasts.
 
-        So an observation of 0.7 mm equals a member of 0.7 mm in float32.
+        So an observation of 0.7 mm equals a float32 member of 0.7 mm.
         """
         return self.pairs.observations.astype(self.form.loc.dtype, copy=False)
 
     @property
     def time(self) -> Hashable:
-        """The dimension of the cases in which neighbours are successive."""
+        """Dimension of the cases along which neighbouring cases follow each other in time."""
         return self.pairs.dim if self.pairs.dim in self.dims else self.dims[0]
 
     @property
@@ -94,22 +94,22 @@ class Evidence:
 
     @property
     def simultaneous(self) -> int:
-        """Number of cases of one date."""
+        """Number of cases at each date."""
         return math.prod(self._sizes[d] for d in self.dims if d != self.time)
 
     @property
     def dims_of_climate(self) -> list[Hashable]:
-        """Dimensions of the cases for the climatology of a place: time, if there is any.
+        """Dimensions of the cases of one climatology: only time, if the cases have several dates.
 
-        Cases of many places together would give one climatology for all. A forecast would beat it
-        by knowing which places are warm or wet.
+        Cases of many places together would give one climatology for all places. Any forecast that
+        knows which places are warm or wet would beat this climatology.
         """
         has_time = self.pairs.dim in self.dims and self._sizes[self.pairs.dim] > 1
         return [self.pairs.dim] if has_time else [*self.dims]
 
     @property
     def units(self) -> dict[str, Any]:
-        """Attribute with the unit of the variable, if it has one."""
+        """Attribute ``units`` of the variable; empty if the variable has no unit."""
         return {k: v for k, v in self.form.loc.attrs.items() if k == "units"}
 
     def reduce(
@@ -118,7 +118,7 @@ class Evidence:
         extras: Sequence[xr.DataArray] = (),
         new: Mapping[Hashable, int] | None = None,
     ) -> xr.DataArray:
-        """A number of each forecast, or numbers along ``new``."""
+        """Compute a number from each forecast, or several numbers along dimensions ``new``."""
         return reduce(Issued(self.form), reduction, new, extras)
 
     def over_cases(
@@ -130,7 +130,7 @@ class Evidence:
         sizes: Mapping[Hashable, int] | None = None,
         dtypes: Sequence[Any] | None = None,
     ) -> tuple[xr.DataArray, ...]:
-        """Results of an array function of values over cases; ``what`` describes it in messages."""
+        """Apply an array function to values along the cases; messages call its result ``what``."""
         return over_cases(
             function,
             *values,
@@ -142,11 +142,11 @@ class Evidence:
         )
 
     def work(self, what: str) -> str:
-        """Name of the task for ``what``, for messages."""
+        """Return the name of the task that computes ``what``, for messages."""
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Forecasts as 200 quantiles, unless ``keep``; and a text about this."""
+        """Replace each forecast by 200 quantiles, unless ``keep``; also return a note."""
         form = self.form
         if keep:
             return self, ""
@@ -158,15 +158,15 @@ class Evidence:
         return replace(self, pairs=pairs), f", of {N_QUANTILES} quantiles"
 
     def mean_of_known(self, values: xr.DataArray) -> xr.DataArray:
-        """Mean over the cases of values that are not missing, in an order independent of chunks."""
+        """Average the values that are not missing over the cases; chunks do not change the mean."""
         (mean,) = self.over_cases(_mean, values, out=[()], what="the mean")
         return mean
 
     def error_of_mean(self, influence: xr.DataArray) -> xr.DataArray:
-        """Standard error of the mean influence of cases, with autocorrelation.
+        """Return the standard error of a mean of influences of cases, allowing for autocorrelation.
 
-        For several dimensions of cases, the standard error of the means over all but time; see
-        :func:`by_time`.
+        If the cases have several dimensions, the influences are first averaged over all of these
+        dimensions except time; see :func:`by_time`.
         """
         time = self.time
         series = by_time(influence, self.dims, time)
@@ -185,9 +185,9 @@ class Evidence:
         along: Mapping[str, tuple[Any, Mapping[str, Any]]] | None = None,
         **attrs: Any,
     ) -> xr.Dataset:
-        """Results as a Dataset; ``what`` describes them in the history.
+        """Join results into a Dataset; ``what`` describes the results in the history.
 
-        Dimensions have the order of the forecast, new ones last.
+        Dimensions have the same order as in the forecast; new dimensions come last.
 
         Parameters
         ----------
@@ -196,14 +196,14 @@ class Evidence:
         what : str
             Text for the history.
         known : DataArray of bool, optional
-            Cases that count; the results get the number of these cases, and a status that follows
-            from the number.
+            True for the cases that count. The Dataset then has the number of these cases, and a
+            status that follows from this number.
         sure : bool
-            Whether results are NaN with too few cases.
+            True sets results to NaN where there are too few cases.
         along : mapping from dimension to labels and attributes, optional
-            Coordinates of new dimensions.
+            Labels of new dimensions, and attributes of these labels.
         **attrs
-            Further attributes.
+            Further attributes of the Dataset.
         """
         if known is not None:
             counts = counted(known, self.dims)
@@ -229,12 +229,12 @@ def read_evidence(
     *,
     ordered: bool = True,
 ) -> Evidence:
-    """Pair the one variable of a forecast with observations, and find the dimensions of its cases.
+    """Pair the only variable of a forecast with observations, and find the dimensions of the cases.
 
     Raises
     ------
     ValueError
-        If there are several variables, no dimension of cases, or labels or units do not fit.
+        If there are several variables or no dimension of cases, or if labels or units do not match.
     """
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     if len(paired) > 1:
@@ -244,7 +244,7 @@ def read_evidence(
         )
     ((form, observed),) = paired.values()
     if form.period is not None:
-        refuse_circular(form.period, form.name, "evidence is on values in an order")
+        refuse_circular(form.period, form.name, "diagnostics need values in an order")
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)
@@ -255,7 +255,7 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """The dimension along which observations are matched by label; None for the default."""
+    """Return the dimension whose labels match observations; None for the default."""
     usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
     if len(labelled) > 1:  # observations already have leads, or valid times
@@ -264,12 +264,12 @@ def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
 
 
 def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
-    """Dimensions of the cases given by the user; an empty tuple means automatic.
+    """Return the dimensions of the cases that the user named; empty if the user named none.
 
     Raises
     ------
     ValueError
-        If no dimension is listed, one is listed twice, or ``name`` does not have it.
+        If ``dim`` is empty, lists a dimension twice, or lists a dimension that ``name`` lacks.
     """
     if dim is None:
         return ()
@@ -288,7 +288,7 @@ def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hasha
 
 
 def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable:
-    """The dimension of the cases: as given, or recognised; ValueError if there is none."""
+    """Return the dimension of the cases, given or recognised; raise ValueError if there is none."""
     recognised = Roles(array).find(CALIBRATION, dim, name=name)
     if recognised is None:
         raise ValueError(
@@ -302,16 +302,17 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
 
 
 def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr.DataArray:
-    """Means over all dimensions of the cases except time.
+    """Average over all dimensions of the cases except time.
 
-    Cases of one date depend on each other, so they are not repetitions: only dates count.
+    Cases of one date depend on each other, so they do not count as independent samples: each date
+    counts once.
     """
     others = [d for d in dims if d != time and d in value.dims]
     return value.mean(others) if others else value
 
 
 def by_name(name: str, **options: Any) -> Callable[..., Any]:
-    """Public array function of a name, imported in the task that calls it."""
+    """Return the array function ``name``; it is imported only when a task calls it."""
     return partial(_called, name, options)
 
 
@@ -326,12 +327,12 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 
 def clusters_along(obj: xr.DataArray, time: Hashable, cluster: str | None) -> IntArray | None:
-    """Number of the year or season of each date; None without clusters."""
+    """Return the number of the year or season of each date, or None if ``cluster`` is None."""
     return None if cluster is None else clusters_of_cases(case_axis(obj, time), cluster)
 
 
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
-    """Number of cases, and the status from it."""
+    """Return the number of cases, and the status that follows from this number."""
     n = known.sum(list(dims), keep_attrs=False)
     few = (n.data >= FEWEST) & (n.data < ENOUGH)
     status = n.copy(data=(n.data < FEWEST) * TOO_FEW + few * FEW)
@@ -341,19 +342,19 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
 def flag_events(
     result: xr.Dataset, happened: xr.DataArray, dims: Sequence[Hashable], edges: Hashable = None
 ) -> xr.Dataset:
-    """Result with a status that marks events that happened in none or all of the cases.
+    """Mark in the status of a result which events happened in none or all of the cases.
 
     Parameters
     ----------
     result : Dataset
-        With the status.
+        Result with a variable ``status``.
     happened : DataArray
         1 for an observation above a threshold, 0 for others, NaN if unknown.
     dims : sequence of hashable
         Dimensions of the cases.
     edges : hashable, optional
-        Dimension of thresholds between categories; each category then needs a case. By default each
-        threshold is a separate event.
+        Dimension of thresholds between categories: the status then marks results with a category
+        that has no case. By default, each threshold is a separate event.
     """
     # Coordinates may have the names of results.
     happened = happened.drop_vars([name for name in happened.coords if name in result.data_vars])
@@ -371,13 +372,13 @@ def flag_events(
 def where_enough(
     variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """Results with NaN where there are too few cases, and with the counts."""
+    """Set results to NaN where there are too few cases, and add the counts."""
     enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 
 
 def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
-    """Warn if a test of forecasts in memory assumes independent cases and they are not."""
+    """Warn if a test assumed independent cases, but cases are dependent; skip lazy results."""
     if status.chunks is not None or not status.size:
         return
     share = float(((status.to_numpy() & DEPENDENT) != 0).mean())
@@ -390,11 +391,11 @@ def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
 
 
 MANY = 0.1
-"""Share of locations with dependence above which it is not chance; 1 % may be chance."""
+"""Share of locations above which dependence is no coincidence; at 1 % it may be a coincidence."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:
-    """Status as CF flags."""
+    """Return the status with the CF attributes that explain its flags."""
     return status.astype(np.int16).assign_attrs(
         long_name="status of the diagnostic",
         flag_masks=np.array(list(EVIDENCE_MEANINGS), dtype=np.int16),
@@ -407,7 +408,7 @@ def described(
     texts: Mapping[str, str],
     units: Mapping[str, Any],
 ) -> dict[str, xr.DataArray]:
-    """Results by name, with their texts as long names and their unit."""
+    """Return results by name, with a text as long name of each, and with their unit."""
     return {
         name: array.assign_attrs(long_name=text, **units)
         for (name, text), array in zip(texts.items(), arrays, strict=True)
@@ -420,7 +421,7 @@ def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
 
 
 def in_time(array: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
-    """Positions sorted by label, so that neighbours are successive cases."""
+    """Return positions that sort cases by label, so that neighbours are successive cases."""
     return {
         d: array.indexes[d].argsort()
         for d in dims
@@ -429,6 +430,6 @@ def in_time(array: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.
 
 
 def in_one_chunk(array: xr.DataArray, *dims: Hashable) -> xr.DataArray:
-    """The array; if it is lazy, in one Dask chunk along dimensions."""
+    """Return the array; a lazy array gets one Dask chunk along each of ``dims``."""
     whole = {d: -1 for d in dims if d in array.dims}
     return array if array.chunks is None else array.chunk(whole)

@@ -1,4 +1,4 @@
-"""Central prediction intervals: share of observations inside, and width."""
+"""Compute the width of central intervals, and the share of observations inside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .pit import pit_of_cases
 
 LEVEL = "level"
 UNKNOWN = "not known from these quantiles"
-"""Note on intervals that end beyond the levels of a forecast given as quantiles."""
+"""Note on intervals that end beyond the levels of the forecast, if it consists of quantiles."""
 _TEXTS = {
     "coverage": "share of observations inside the central interval",
     "width": "mean width of the central interval",
@@ -40,48 +40,54 @@ def coverage(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Coverage and width of central intervals, and whether misses depend on the forecast.
+    r"""Compute coverage and width of central intervals, and dependence of errors on the forecast.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     level : float or sequence of float
         Probabilities :math:`1 - \alpha` of the intervals, between 0 and 1.
     seed : int
-        Seed of the random numbers of the probability integral transform; see :func:`pit`.
+        Seed of the random numbers of the PIT; see :func:`pit`.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over ``level`` (for several) and locations: ``coverage``, the share of observations inside
-        the interval from quantile :math:`\alpha/2` to :math:`1 - \alpha/2`, ends included;
-        ``width``, its mean length in the unit of the variable; ``interval_score``, length plus
-        :math:`2/\alpha` times the distance of observations outside, in that unit; ``dependence``,
-        the bias-corrected squared distance correlation between the ends of the interval and the
-        probability integral transform: 0 on average if errors do not depend on the forecast.
-        Over locations: ``n_cases`` and ``status``. Lazy if an input is.
+        Over ``level`` (if there are several) and locations: ``coverage``, the share of observations
+        inside the interval from quantile :math:`\alpha/2` to :math:`1 - \alpha/2`, ends included;
+        ``width``, the mean length of the interval in the unit of the variable; ``interval_score``,
+        the mean of the length plus :math:`2/\alpha` times the distance of the observation from the
+        interval, in the same unit; ``dependence``, the bias-corrected squared distance correlation
+        between the ends of the interval and the PIT: 0 on average if errors do not depend on the
+        forecast. Over locations: ``n_cases`` and ``status``. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
     ValueError
-        If levels are not between 0 and 1, or dimensions, labels or units do not fit.
+        If levels are not between 0 and 1, or if dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----
-    Coverage can be right on average and wrong for every forecast; ``dependence`` and
-    :func:`skce_test` show such errors. Intervals of rain that end at zero contain more observations
-    than their level. Intervals of few members contain fewer, because members limit them (46, 73 and
-    82 % for 10 exchangeable members at 50, 80 and 90 %). For a forecast in quantiles, an interval
-    beyond the outermost levels is NaN. Between levels, it ends at the quantiles of the nearest
-    levels, as ``.recal.quantile`` returns them; take intervals whose ends are among the levels.
-    O(m) per forecast, and O(n²) for the dependence of n cases.
+    Coverage can be right on average, but wrong given the forecast; ``dependence`` and
+    :func:`skce_test` show such errors. An interval of rain that ends at zero contains a larger
+    share of the observations than its level. An interval from few members contains a smaller share,
+    because it ends at the outermost members at the latest: 46, 73 and 82 % for 10 exchangeable
+    members at levels of 50, 80 and 90 %. If a forecast consists of quantiles, the results of an
+    interval that ends outside their levels are NaN. If the interval ends between two levels, the
+    quantile of the nearest level replaces its end, as in ``.recal.quantile``; so choose intervals
+    whose ends are among the levels. The cost is O(m) for each forecast of m members, and O(n²) for
+    the dependence of n cases.
 
     References
     ----------
@@ -129,9 +135,9 @@ def coverage(
 
 
 def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Lower and upper end of the central intervals of each forecast, over ``level``.
+    """Return the lower and upper ends of the central intervals of each forecast, over ``level``.
 
-    NaN if a forecast is given as quantiles and the interval ends beyond their levels.
+    Ends are NaN if the forecast consists of quantiles and the interval ends beyond their levels.
     """
     wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})
@@ -146,7 +152,7 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
 
 
 def is_known(form: Form, levels: np.ndarray) -> np.ndarray:
-    """Return whether both ends of central intervals are between given levels."""
+    """Return whether both ends of central intervals are between the levels of the forecast."""
     if form.kind != "quantile":
         return np.ones(levels.size, bool)
     given = levels_of(form)

@@ -14,11 +14,12 @@ from xrecal.inputs.verification import read_verified
 
 
 def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) -> xr.DataArray:
-    """Number of cases from the issue of each forecast to its verification, by lead.
+    """Return the number of cases between issue and verification of a forecast, for each lead.
 
-    The lag follows from the labels: it is the least h such that case t - h had verified when case t
-    was issued, for all t. Leads that are numbers without a unit count cases. Without leads the lag
-    is 1: each forecast verifies before the next one is issued.
+    This number, the lag, follows from the labels: it is the smallest h for which case t - h had
+    verified when case t was issued, for all t. A lead that is a number without a unit is a number
+    of cases. If forecasts have no leads, the lag is 1: each forecast verifies before the next one
+    is issued.
 
     Parameters
     ----------
@@ -27,17 +28,17 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
     dim : hashable
         Dimension of the cases.
     lag : int, optional
-        Value given by the user.
+        Lag that the user gave. The function returns this lag for all leads if it is not None.
 
     Returns
     -------
     DataArray
-        int64, at least 1, over the lead dimension or without any.
+        Lags, int64 of at least 1, over the lead dimension if there is one.
 
     Raises
     ------
     ValueError
-        If the lag is not a positive integer, or leads cannot be read.
+        If the lag is not a positive integer, or the leads cannot be converted to numbers of cases.
     """
     if lag is not None:
         return xr.DataArray(np.int64(whole_number("lag", lag, 1)))
@@ -63,6 +64,6 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
 
 
 def _cases_between(issued: Any, verified: Any) -> int:
-    """The least h such that case t - h has verified when case t (n,) is issued, for all t."""
+    """Return the smallest h for which case t - h has verified when case t (n,) is issued."""
     known = np.searchsorted(verified, issued, side="right")
     return int(max((np.arange(len(issued)) - known).max(initial=0) + 1, 1))

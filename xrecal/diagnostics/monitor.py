@@ -1,4 +1,4 @@
-"""Evidence against calibration, valid after every case."""
+"""Compute evidence against calibration that is valid after every case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""Least number of cases a year: with fewer, almost no error would ever be found."""
+"""If a year has fewer cases, the monitor finds almost no error of calibration."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",
@@ -53,44 +53,45 @@ def monitor(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Evidence against calibration after each case, valid however often you look at it.
+    r"""Compute evidence against calibration after each case, valid however often you look.
 
     Parameters
     ----------
     forecast, observations, augmented, seed, member_dim
-        As for :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
+        See :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
     dim : hashable or sequence of hashable, optional
-        The calibration dimension (time, init, ...), recognised if not given. You may add dimensions
-        of locations: the result is then the mean of their evidence, for the region.
+        The calibration dimension (time, init, ...). If not given, xrecal recognises it. You may add
+        dimensions of locations: the result is then the mean evidence of these locations, as
+        evidence on the region.
     alpha : float
-        Probability, in (0, 1), that calibrated forecasts have an alarm before the next restart,
-        however long that takes.
+        Largest probability, in (0, 1), of an alarm before the next restart if forecasts are
+        calibrated, however late this restart is.
     run_length : int
-        Mean number of cases between false detections of a change: at least this number for
-        calibrated forecasts. 3650 are ten years of days.
+        For calibrated forecasts, the mean number of cases between false detections of a change is
+        at least ``run_length``. 3650 cases are ten years of daily forecasts.
     restart : "year", int or None
-        When the e-value restarts: with each calendar year, after this number of cases, or never.
+        The e-value restarts at each calendar year, after this number of cases, or never (None).
     lag : int, optional
-        Cases from issue to verification, at least 1. By default it follows from the labels of
-        starts and leads. Without leads it is 1: each forecast verifies before the next one is
-        issued.
+        Number of cases between issue and verification, at least 1. By default, xrecal finds this
+        lag from the labels of starts and leads. If forecasts have no leads, the lag is 1: each
+        forecast verifies before the next one is issued.
 
     Returns
     -------
     Dataset
-        Over cases in order of time, and over locations. ``e_value`` is at least 0, without a unit;
-        ``alarm`` is true if the e-value has reached 1 / ``alpha`` since the last restart.
-        ``change`` is true if ``change_statistic`` has reached ``run_length``; the statistic then
-        restarts. ``since`` is the label of the case at which the latest detected change began (NaT
-        or NaN before the first change; a position if there are no labels). The coordinate
-        ``restarts`` is true at the first case after each restart. Lazy if an input is. A missing
-        case does not change the evidence.
+        Variables over cases, in order of time, and over locations. ``e_value`` is at least 0,
+        without a unit; ``alarm`` is true if the e-value has reached 1 / ``alpha`` since the last
+        restart. ``change`` is true if ``change_statistic`` has reached ``run_length``; the
+        statistic then restarts. ``since`` is the label of the case at which the latest detected
+        change began (NaT or NaN before the first change; the position of the case if cases have no
+        labels). The coordinate ``restarts`` is true at the first case after each restart. The
+        result is lazy if an input is lazy. A missing case does not change the evidence.
 
     Raises
     ------
     ValueError
-        As for :func:`pit_test`, if a number is out of its range, if cases have no dates for yearly
-        restarts, or if ``dim`` has a dimension of leads.
+        See :func:`pit_test`; also if a number is out of its range, if cases have no dates for
+        yearly restarts, or if ``dim`` has a dimension of leads.
 
     Warns
     -----
@@ -99,18 +100,19 @@ def monitor(
 
     Notes
     -----
-    The e-value is a product of bets against a uniform transform: see
-    :func:`xrecal.arrays.calibration_e_values`, and :func:`xrecal.arrays.calibration_changes` for
-    the detector. Forecasts at a lead of h steps do not know the last h - 1 cases, and the evidence
-    against them grows more slowly.
+    The e-value is a product of bets that the PIT is not uniform; see
+    :func:`xrecal.arrays.calibration_e_values`. See :func:`xrecal.arrays.calibration_changes` for
+    the detection of changes. Forecasts at a lead of h steps do not know the last h - 1 cases, and
+    the evidence against such forecasts grows more slowly.
 
-    The probability ``alpha`` holds for forecasts that are calibrated exactly. A fitted forecast is
-    never exactly calibrated: after years the evidence against it grows, so the evidence restarts
-    each year. Every place and lead has a test of its own. Of a hundred tests, one may raise a false
-    alarm. For a region, take the mean of the e-values over places, or their sum with weights that
-    add up to 1 and are fixed beforehand: with a lag of 1 this mean keeps the limit 1 / ``alpha``,
-    with a lag of h it needs the limit h / ``alpha``. With the locations in ``dim`` the limit is 1 /
-    ``alpha`` for all lags.
+    The probability ``alpha`` of an alarm holds for forecasts that are calibrated exactly. A fitted
+    forecast is never exactly calibrated, so evidence against it grows over the years. For this
+    reason, the evidence restarts each year by default. Every place and lead has a test of its own.
+    With ``alpha=0.01``, one of a hundred tests may raise a false alarm. For a region, take the mean
+    of the e-values over places. This mean may be weighted if the weights are fixed beforehand and
+    add up to 1. With a lag of 1, the limit of this mean is 1 / ``alpha``; with a lag of h, the
+    limit is h / ``alpha``. If ``dim`` contains the locations, the limit is 1 / ``alpha`` for all
+    lags.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def monitor(
 
 
 def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
-    """The dimension of time, and the dimensions that a task needs whole, time last."""
+    """Return the dimension of time, and all dimensions that a task needs whole, time last."""
     time, dims = evidence.pairs.dim, evidence.dims
     if time not in dims:
         raise ValueError(
@@ -168,7 +170,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Number of the stretch of each case (n,); warn about years that are too short."""
+    """Number the periods between restarts, for each case (n,); warn of years with too few cases."""
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:
@@ -202,7 +204,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
 
 
 def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
-    """Labels of the cases, or their positions, with a last label for no case."""
+    """Return the labels of the cases, or their positions; a missing value follows as last label."""
     index = pit.indexes.get(time)
     labels = np.arange(pit.sizes[time]) if index is None else index.to_numpy()
     none = np.array([None])
@@ -215,7 +217,7 @@ def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Watch:
-    """Task from transforms (L, n), or (L, *places, n), and lags (L,) to results of a monitor."""
+    """Task that monitors the PIT (L, n), or (L, *places, n), of cases with lags (L,)."""
 
     alpha: float
     run_length: int
@@ -223,7 +225,7 @@ class _Watch:
     labels: npt.NDArray[Any]
 
     def __call__(self, given: Named) -> Named:
-        """E-values, alarms, statistics, changes and their first cases (L, n)."""
+        """Return e-values, alarms, statistics, changes and first cases of changes, each (L, n)."""
         from xrecal.arrays import calibration_changes, calibration_e_values
 
         pit, lags = given["pit"], given["lags"]
@@ -239,5 +241,5 @@ class _Watch:
 
 
 def begins(stretch: IntArray) -> npt.NDArray[np.bool_]:
-    """Mark cases (n,) that are the first of their stretch."""
+    """Return True for cases (n,) that are the first of a period between restarts."""
     return np.asarray(np.diff(stretch, prepend=stretch[:1] - 1) != 0)

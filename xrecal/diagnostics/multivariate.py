@@ -1,4 +1,4 @@
-"""Scores of fields and vectors: members at many places or in several variables together.
+"""Score fields (all places together) and vectors (several variables together).
 
 A field has dimensions such as latitude and longitude. A vector has the dimension ``VARIABLE``,
 along which :func:`as_vectors` puts several variables.
@@ -32,10 +32,10 @@ VARIABLE = "vector_component"
 """Dimension of the variables of a vector."""
 
 Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
-"""Divisor of each variable of a vector."""
+"""Numbers by which the variables of a vector are divided."""
 
 FieldScore: TypeAlias = Callable[..., FloatArray]
-"""Function of observations (..., d), members (..., d, m) and weights (..., m) to scores (...)."""
+"""Function that scores (...) observations (..., d), members (..., d, m), weights (..., m)."""
 
 _MISSING = "places without observation or members, and members that lack other places, are left out"
 
@@ -51,48 +51,53 @@ def energy_score(
     scale: Scale = None,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Energy score of fields: the CRPS with Euclidean distances over all their places.
+    r"""Compute the energy score of fields: the CRPS, with Euclidean distances between fields.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable is
-        scored alone, unless ``jointly`` names several.
+        Plain ensembles, or weighted ensembles whose weights do not vary over the field. Each
+        variable is scored alone, unless ``jointly`` names several.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     over : hashable or sequence of hashable, optional
-        Dimensions of a field, such as latitude, longitude and lead time. By default all but those
-        of the cases and members.
+        Dimensions of a field, such as latitude, longitude and lead time. By default, a field has
+        all dimensions except those of the cases and members.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
         recognise the dimension of the cases, name it here.
     jointly : sequence of str, optional
-        Variables that are scored together as vectors, at each place unless ``over`` names
-        dimensions, too. Weights must belong to whole vectors, as from a model fitted with
-        ``jointly``.
+        Variables that are scored together as vectors. Each place has a vector of its own, unless
+        ``over`` names dimensions of places, too. Each weight must belong to a whole vector, as in
+        forecasts of a model fitted with ``jointly``.
     scale : dict or Dataset, optional
-        Divisor of each of these variables, such as ``observations.std("time")``; needed if their
-        units differ.
+        Number by which each variable of ``jointly`` is divided, such as
+        ``observations.std("time")``; needed if the units of the variables differ.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each field in the unit of the variable; lazy if an input is.
+        Score >= 0 of each field in the unit of the variable. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, Dask has a field in several chunks, or the
-        forecast has no joint distribution of places (quantiles, normal distributions, weights of
-        each place): make members with ``model.members(forecast, n, coherence=...)``.
+        If dimensions, labels or units of the inputs do not match, or if Dask has a field in several
+        chunks. Also if the forecast has no joint distribution of places (quantiles, normal
+        distributions, weights of each place): then make members with ``model.members(forecast, n,
+        coherence=...)``.
 
     Notes
     -----
     See :func:`xrecal.arrays.energy_score` [1]_ for the formula and missing values. All places count
-    equally. The score depends more on position and spread than on the dependence between places;
-    see :func:`variogram_score`. O(m² d) a field of d places.
+    equally. The score depends more on position and spread of the members than on dependence between
+    places; :func:`variogram_score` depends more on this dependence. The cost is O(m² d) for m
+    members of a field of d places.
 
     References
     ----------
@@ -127,12 +132,12 @@ def variogram_score(
     order: float = 0.5,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Variogram score of fields: whether differences between places are as large as forecast.
+    r"""Compute the variogram score of fields: errors in the differences between places.
 
     Parameters
     ----------
     forecast, observations, over, dim, member_dim
-        As for :func:`energy_score`.
+        See :func:`energy_score`.
     order : float
         Order p > 0 of the variogram.
 
@@ -140,17 +145,18 @@ def variogram_score(
     -------
     DataArray or Dataset
         Score >= 0 of each field, a sum over all pairs of its places, in the unit of the variable to
-        the power of 2p; lazy if an input is.
+        the power of 2p. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`energy_score`, or if the order is not positive.
+        See :func:`energy_score`; also if the order is not positive.
 
     Notes
     -----
     See :func:`xrecal.arrays.variogram_score` [1]_ for the formula and missing values. All pairs of
-    places count equally; a bias that all places have in common does not count. O(m d²) a field.
+    places count equally; a bias that all places share does not change the score. The cost is O(m
+    d²) for each field.
 
     References
     ----------
@@ -177,7 +183,7 @@ def variogram_score(
 def _of_fields(
     form: Form, observed: xr.DataArray, score: FieldScore, over: Dims, what: str
 ) -> xr.DataArray:
-    """Scores of one variable."""
+    """Compute the scores of one variable."""
     refuse_circular(form.period, form.name, "scores of fields take values on a line")
     pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
     form = pairs.form
@@ -202,7 +208,7 @@ def _of_fields(
 
 
 def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
-    """Dimensions of a field, sorted by name so that sums have one order."""
+    """Return the dimensions of a field, sorted by name, so that sums have the same order."""
     if over is None:
         case = form.roles.find(CALIBRATION, name="forecast")
         named = [d for d in form.dims if d != case]
@@ -232,7 +238,7 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
 
 
 def _field_scores(given: Named, score: FieldScore) -> Named:
-    """Scores of the fields of a chunk; the axes of their dimensions come last."""
+    """Score the fields of a chunk; the axes of the dimensions of a field come last."""
     observed, members, *weights = given.values()
     places = math.prod(observed.shape[1:])
     y, x = (a.reshape(*a.shape[:n], places) for a, n in ((observed, 1), (members, 2)))
@@ -246,13 +252,13 @@ def as_vectors(
     scale: Scale,
     member_dim: Hashable | None,
 ) -> tuple[Labelled, xr.DataArray]:
-    """Forecast and observations of several variables, both with a dimension of variables.
+    """Stack several variables of forecast and observations along a dimension of variables.
 
     Raises
     ------
     ValueError
-        If a variable is missing, forecasts have other dimensions or weights, or units differ and
-        no scale is given.
+        If a variable is missing, if variables differ in dimensions or weights, or if units differ
+        and no scale is given.
     """
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     names = read_joint_names(paired, names, name="forecast")
@@ -265,8 +271,8 @@ def as_vectors(
     units = {name: form.loc.attrs.get("units") for name, form in forms.items()}
     if scale is None and len(set(units.values())) > 1:
         raise ValueError(
-            f"the variables have the units {units}, whose distances cannot be added up; give what "
-            "each is divided by, such as scale=observations.std('time')"
+            f"the variables have the units {units}, whose distances cannot be added up; give "
+            "what each variable is divided by, such as scale=observations.std('time')"
         )
     members = _stacked([_divided(form.loc, divisors[name]) for name, form in forms.items()], names)
     observed = _stacked([_divided(paired[name][1], divisors[name]) for name in names], names)
@@ -294,7 +300,7 @@ def _scales(scale: object, names: Sequence[Hashable]) -> Mapping[Hashable, float
 
 
 def _divided(array: xr.DataArray, scale: float | xr.DataArray) -> xr.DataArray:
-    """An array divided by a scale, in its own type."""
+    """Divide an array by a scale; the result has the type of the array."""
     return (array / scale).astype(array.dtype)
 
 

@@ -1,4 +1,4 @@
-"""P-values: their text, and their adjustment for many tests at once, such as on a map."""
+"""Show p-values as text, and adjust them for many tests at once, such as on a map."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .evidence import by_name
 Adjust: TypeAlias = Literal["bh", "by", "holm"]
 
 SIGNIFICANT = 0.05
-"""Share of false rejections among the rejections at several locations."""
+"""Limit of the expected share of false rejections among the rejections at several locations."""
 
 
 NO_P_VALUE = "?"
 """Placeholder for a p-value without enough cases."""
 
 
-ENOUGH = "with enough cases for their dependence"
+ENOUGH = "with enough cases, as dependent cases count as fewer"
 
 
 def shown_p(p: float) -> str:
-    """A p-value with two digits, or a question mark if it is unknown."""
+    """Return a p-value with two digits, or a question mark if it is unknown."""
     if np.isnan(p):
         return NO_P_VALUE
     return "<0.001" if p < 0.001 else f"{p:.2g}"
 
 
 def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
-    """Text on how tests of calibration allow for dependence, from their block lengths, for a table.
+    """Return a note, for a table, on how tests of calibration allow for dependent cases.
 
-    ``unknown`` is True if some p-value is unknown.
+    The note lists the block lengths of the tests. ``unknown`` is True if some p-value is unknown.
     """
     parts = []
     for name in ("pit", "skce"):
@@ -50,8 +50,8 @@ def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
             cases = f"{low}" if low == high else f"{low} to {high}"
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
-    few = f"{NO_P_VALUE}: too few cases for their dependence" if unknown else ""
-    few = few or (f"rejected of the locations {ENOUGH}" if _some_untested(data) else "")
+    few = f"{NO_P_VALUE}: too few cases, as dependent cases count as fewer" if unknown else ""
+    few = few or (f"rejections among the locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
 
@@ -63,9 +63,9 @@ def _some_untested(data: xr.Dataset) -> bool:
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Number of rejections after control of false discoveries, and number of all tests.
+    """Return the number of rejections, adjusted for the number of tests, and the number of tests.
 
-    NaN means no test.
+    A p-value of NaN does not count as a test.
     """
     from xrecal.arrays import adjusted_p_values as adjusted
 
@@ -74,23 +74,24 @@ def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
 
 @explained("xrecal.diagnostics.adjusted_p_values")
 def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.DataArray:
-    """Adjust the p-values of many tests for their number: false discovery rates, or Holm's.
+    """Adjust p-values for the number of tests, by false discovery rates or by Holm's method.
 
     Parameters
     ----------
     p_values : DataArray
         P-values in [0, 1] of one test at each location; NaN if there is no test.
     method : {"bh", "by", "holm"}
-        Benjamini-Hochberg, for tests that are independent or positively dependent (fields), or
-        Benjamini-Yekutieli, for any dependence: on average, a share of at most q of the results
-        below q is false. Holm, for few tests of any dependence: the probability that any result
-        below q is false is at most q.
+        "bh" (Benjamini-Hochberg) is for tests that are independent or positively dependent, such as
+        those at the places of a field. "by" (Benjamini-Yekutieli) is for tests of any dependence.
+        If you reject where the adjusted p-value is below q, "bh" and "by" ensure that on average at
+        most a share q of the rejections is false. "holm" is for few tests of any dependence: the
+        probability of any false rejection is at most q.
 
     Returns
     -------
     DataArray
-        Adjusted p-values in [0, 1], never below the given ones; NaN where these are NaN. Lazy if
-        the input is.
+        Adjusted p-values in [0, 1], none below its own p-value before adjustment; NaN if that
+        p-value is NaN. The result is lazy if the input is lazy.
 
     Raises
     ------
@@ -102,9 +103,9 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     Notes
     -----
     False discovery rates come from :func:`scipy.stats.false_discovery_control`. No p-value of a
-    resampling test is below 1/(n_resamples + 1), so take at least twenty resamples for each
-    location to find few rejections among many. The result has one chunk, because it needs all
-    p-values together.
+    resampling test is below 1/(n_resamples + 1). So ``n_resamples`` should be at least twenty times
+    the number of locations, to find few rejections among many locations. The result has one chunk,
+    because it needs all p-values together.
 
     References
     ----------

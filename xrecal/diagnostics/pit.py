@@ -1,4 +1,4 @@
-"""Probability integral transform of observations in their forecasts, its histogram and test."""
+"""Compute the PIT (probability integral transform), its histogram and its test."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ P_TEXTS = {
     "serial dependence",
     False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
-"""Texts of a test that allows for dependence, and of one that does not."""
+"""Long names of the p-value: True if the test allows for dependence, False if not."""
 
 BLOCK_TEXT = "number of successive dates of cases that count as one"
 
@@ -59,43 +59,50 @@ def pit(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Probability integral transform of observations: uniform on (0, 1) for calibrated forecasts.
+    r"""Compute the PIT of observations: it is uniform on (0, 1) if forecasts are calibrated.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimension of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimension of the cases; by default, the calibration dimension (time, init, ...).
     augmented : bool
-        Add each observation to its own ensemble. The transform is then uniform for members that are
-        exchangeable with the observation, however few. Only for plain ensembles.
+        True adds each observation to the ensemble of its case. The PIT is then uniform if members
+        and observation are exchangeable, even with few members. This is only for plain ensembles.
     seed : int
         Seed of the random numbers that place an observation within a jump of the forecast's CDF, or
         between the levels of quantiles.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        :math:`F(y-) + u (F(y) - F(y-))` in [0, 1] of each case, with u from seed, location and
-        case; lazy if an input is. NaN where the observation or forecast is missing.
+        :math:`F(y-) + u (F(y) - F(y-))` in [0, 1] for each case, where F is the CDF of the
+        forecast, y is the observation, and u is a random number that depends on seed, location and
+        case. The result is lazy if an input is lazy. It is NaN where the observation or forecast is
+        missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or the seed is not a whole number.
+        If dimensions, labels or units of the inputs do not match, or the seed is not a whole
+        number.
 
     Notes
     -----
-    O(m) a forecast. Without the random part, point masses such as dry days would collect at single
-    values. An observation outside all m members gets 0 or 1, so a small ensemble fails the test
-    even if its members are exchangeable with the observation: see ``augmented``. For quantiles the
-    transform is a random number between the two levels that enclose the observation, 0 below all
-    and 1 above. So exact quantiles, however few, have a uniform transform.
+    The cost is O(m) for each forecast of m members. Without the random number, a forecast with a
+    point mass, such as the probability of a dry day, would not have a uniform PIT. An observation
+    outside the range of the members has a PIT of 0 or 1, so a small ensemble fails the test even if
+    its members are exchangeable with the observation: see ``augmented``. For a forecast of
+    quantiles, the PIT is a random number between the two levels whose quantiles enclose the
+    observation. Below all quantiles, the lower of these levels is 0; above all quantiles, the upper
+    level is 1. So the PIT of exact quantiles is uniform, even with few levels.
 
     References
     ----------
@@ -136,14 +143,14 @@ def pit_histogram(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Histogram of the probability integral transform.
+    """Compute the histogram of the PIT.
 
     Parameters
     ----------
     forecast, observations, augmented, seed, member_dim
-        As for :func:`pit`; one variable.
+        See :func:`pit`; one variable.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     bins : int
         Number of bins of equal width, at least 2.
 
@@ -151,14 +158,15 @@ def pit_histogram(
     -------
     Dataset
         Over ``pit_bin`` (the middle of each bin) and locations ``n_in_bin``, the number of cases;
-        ``frequency``, their share relative to that of a flat histogram: 1 everywhere for calibrated
-        forecasts, largest in the middle if forecasts are too wide, largest at both ends if they are
-        too narrow. Over locations ``n_cases`` and ``status``.
+        ``frequency``, this number relative to that of a flat histogram. The frequency is 1
+        everywhere for calibrated forecasts, largest in the middle if forecasts are too wide, and
+        largest at both ends if forecasts are too narrow. Over locations: ``n_cases`` and
+        ``status``.
 
     Raises
     ------
     ValueError
-        As for :func:`pit`, or if there is more than one variable or no dimension of cases.
+        See :func:`pit`; also if there is more than one variable or no dimension of cases.
 
     Examples
     --------
@@ -205,35 +213,38 @@ def pit_test(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Kolmogorov-Smirnov test of a uniform probability integral transform.
+    """Test whether the PIT is uniform, by the Kolmogorov-Smirnov distance.
 
     Parameters
     ----------
     forecast, observations, dim, augmented, seed, member_dim
-        As for :func:`pit_histogram`.
+        See :func:`pit_histogram`.
     block_length : int, optional
-        Number of successive cases, or of dates with several cases, that count as one. 1 takes all
-        cases as independent. With None the test finds the number from the data.
+        Number of successive cases, or of dates with several cases, that count as one. With 1, all
+        cases count as independent. With None, the test estimates the number from the data.
 
     Returns
     -------
     Dataset
         Over locations ``statistic`` in [0, 1], the largest distance between the distribution of the
-        transform and the uniform one; ``p_value``, exact for independent cases; ``block_length``,
-        if cases may depend on each other; ``n_cases`` and ``status``. NaN with fewer than 2 cases.
-        The p-value is also NaN if cases are too few for their dependence, which the status flags.
+        PIT and the uniform distribution; ``p_value``, exact for independent cases;
+        ``block_length``, the number of successive cases that counted as one, if this is not fixed
+        to 1; ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value is
+        also NaN if the cases are too few because they depend on each other; the status reports
+        this.
 
     Raises
     ------
     ValueError
-        As for :func:`pit_histogram`, or if the block length is not a whole number from 1 on.
+        See :func:`pit_histogram`; also if the block length is not a whole number from 1 on.
 
     Notes
     -----
-    The test finds only errors of calibration on average. Forecasts too wide on some days and too
-    narrow on others pass it, but :func:`skce_test` rejects them. If cases depend on their
-    neighbours, ``block_length=1`` rejects too often; a flag and a warning report this. See
-    :func:`xrecal.arrays.serial_uniform_test` for the test that allows for dependence.
+    The test finds only errors of calibration on average over all cases. Forecasts that are too wide
+    on some days and too narrow on others pass this test, but :func:`skce_test` rejects them. If
+    successive cases depend on each other, the test with ``block_length=1`` rejects too often; the
+    status and a warning report this. See :func:`xrecal.arrays.serial_uniform_test` for the test
+    that allows for dependence.
 
     Examples
     --------
@@ -256,7 +267,7 @@ def pit_test(
 def tested_pit(
     evidence: Evidence, values: xr.DataArray, block_length: int | None, seed: int
 ) -> xr.Dataset:
-    """Test of the transforms of all cases; see :func:`pit_test`."""
+    """Test the PIT of all cases; see :func:`pit_test`."""
     values = values.isel(in_time(values, [evidence.time]))
     simultaneous = 1 if block_length == 1 else evidence.simultaneous
     test = partial(_tested, block_length=block_length, simultaneous=simultaneous, seed=seed)
@@ -281,7 +292,7 @@ def tested_pit(
 def _tested(
     pit: np.ndarray, block_length: int | None, simultaneous: int, seed: int
 ) -> tuple[np.ndarray, ...]:
-    """Statistic, p-value, block length and bits of the status of transforms (..., n)."""
+    """Return statistic, p-value, block length and bits of the status for PIT values (..., n)."""
     from xrecal.arrays import serial_uniform_test
 
     found = serial_uniform_test(pit, block_length, simultaneous=simultaneous, seed=seed)
@@ -291,9 +302,9 @@ def _tested(
 
 
 def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.DataArray:
-    """Transform of each case.
+    """Return the PIT of each case.
 
-    Its random number depends on its position and that of its location, not on chunks.
+    The random number of a case depends on the positions of case and location, not on chunks.
     """
     if augmented:
         require_plain(evidence.form, "augmented=True")
@@ -312,6 +323,6 @@ def quantile_pit_of(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
+    """Return the PIT (L, T) of quantiles at levels (m,), with the random numbers of ``pit_of``."""
     uniform = uniform_of(seed, cases, location)
     return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)

@@ -1,4 +1,4 @@
-"""Scores of probabilities and quantiles: Brier, ranked probability, pinball."""
+"""Compute scores of probabilities and quantiles: Brier, ranked probability, pinball score."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PINBALL = Score("quantile_score", "quantile (pinball) score")
 def quantile_scores_of(
     distribution: Distribution, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Quantile scores (L, T, k)."""
+    """Compute quantile scores (L, T, k) at k levels."""
     from xrecal.arrays.scores.quantile_scores import quantile_score as of_quantiles
 
     return (of_quantiles(observations, distribution.quantile(levels), levels),)
@@ -62,37 +62,40 @@ def brier_score(
     fair: bool = False,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Brier score of the probability of exceeding a threshold.
+    r"""Compute the Brier score of probabilities of exceeding a threshold.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
         recognise the dimension of the cases, name it here.
     fair : bool
-        Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
-        ensembles of at least two members.
+        True estimates the score of an infinite ensemble from exchangeable members [2]_. This is
+        only for plain ensembles of at least two members.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        :math:`(p - 1\{y > t\})^2` of each case and threshold, in [0, 1]; lazy if an input is. NaN
-        where the observation, forecast or threshold is missing.
+        :math:`(p - 1\{y > t\})^2` in [0, 1] for each case and threshold, where p is the
+        probability, y is the observation, and t is the threshold. The result is lazy if an input is
+        lazy. It is NaN where the observation, forecast or threshold is missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or ``fair`` is set for other forms than plain
-        ensembles.
+        If dimensions, labels or units of the inputs do not match, or if ``fair=True`` and the
+        forecast is not a plain ensemble.
 
     References
     ----------
@@ -125,27 +128,28 @@ def ranked_probability_score(
     fair: bool = False,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Ranked probability score of the categories between thresholds.
+    r"""Compute the ranked probability score of the categories between thresholds.
 
     Parameters
     ----------
     forecast, observations, dim, fair, member_dim
-        As for :func:`brier_score`.
+        See :func:`brier_score`.
     edges : sequence of float or DataArray
-        Thresholds between the categories, increasing, such as the two terciles of the
-        climatology. A value on an edge belongs to the category below it. A DataArray has one
-        dimension that the forecast lacks, and may have others (terciles by location).
+        Thresholds between the categories, increasing, such as the two terciles of the climatology.
+        A value that equals an edge belongs to the category below this edge. In a DataArray, edges
+        lie along a dimension that the forecast lacks. The DataArray may have other dimensions, too
+        (terciles of each location).
 
     Returns
     -------
     DataArray or Dataset
-        Sum over the edges of the Brier score, in [0, number of edges], of each case.
+        Sum of the Brier scores at all edges, in [0, number of edges], for each case.
 
     Raises
     ------
     ValueError
-        As for :func:`brier_score`, or if edges in a list do not increase, there is no edge, or a
-        DataArray has no dimension of its own.
+        See :func:`brier_score`; also if edges in a list do not increase, if there is no edge, or if
+        a DataArray has no dimension that the forecast lacks.
 
     References
     ----------
@@ -179,25 +183,27 @@ def quantile_score(
     *,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Quantile (pinball) score of quantiles of the forecasts.
+    r"""Compute the quantile (pinball) score of quantiles of the forecasts.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`brier_score`.
+        See :func:`brier_score`.
     q : float or sequence of float
         Levels in [0, 1], each once, in any order.
 
     Returns
     -------
     DataArray or Dataset
-        :math:`(1\{y \le x\} - q) (x - y) \ge 0` of each case, x the quantile, in the unit of the
-        variable; with ``quantile`` for several levels. Twice its mean over all levels is the CRPS.
+        :math:`(1\{y \le x\} - q) (x - y) \ge 0` of each case in the unit of the variable, where x
+        is the forecast's quantile at level q and y is the observation. With several levels, the
+        result has a dimension ``quantile``. Twice the mean score over all levels is the CRPS.
 
     Raises
     ------
     ValueError
-        If a level is outside [0, 1] or given twice, or dimensions, labels or units do not fit.
+        If a level is outside [0, 1] or listed twice, or if dimensions, labels or units of the
+        inputs do not match.
 
     References
     ----------
@@ -225,7 +231,7 @@ def quantile_score(
 
 
 def brier_scores(evidence: Evidence, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
-    """Brier score of each case and threshold, for paired forecasts."""
+    """Compute the Brier score of each case and threshold."""
     return Verified(Issued(evidence.form), evidence.pairs.observations).brier(thresholds, fair)
 
 

@@ -1,4 +1,4 @@
-"""Rank histograms: ranks of observations among the members of plain ensembles."""
+"""Compute rank histograms: ranks of observations among the members of plain ensembles."""
 
 from __future__ import annotations
 
@@ -40,42 +40,47 @@ def rank_histogram(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Histogram of the ranks of observations among their members, and tests of its flatness.
+    r"""Count the ranks of observations among members, and test whether the histogram is flat.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Plain ensembles, one variable.
+        Plain ensembles of one variable.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     seed : int
-        Seed of the random ranks of observations among members that equal them.
+        Seed of the random numbers that rank an observation among members equal to this observation.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
         Over locations and ``rank``, from 0 (below all members) to m (above all m members):
-        ``n_in_bin``. Over locations: ``statistic`` and ``p_value`` of a flat histogram
-        (chi-square with m degrees of freedom); ``slope`` and ``slope_p_value`` of its linear
-        component, positive if forecasts are too low; ``convexity`` and ``convexity_p_value``
-        of its U-shaped component, positive if the spread is too small; ``n_cases`` and
-        ``status``. Lazy if an input is.
+        ``n_in_bin``, the number of cases. Over locations: ``statistic`` and ``p_value`` of a test
+        that the histogram is flat (chi-square with m degrees of freedom); ``slope``, the linear
+        component of the histogram, positive if forecasts are too low, and its p-value
+        ``slope_p_value``; ``convexity``, the U-shaped component, positive if the spread is too
+        small, and its p-value ``convexity_p_value``; ``n_cases`` and ``status``. The result is lazy
+        if an input is lazy.
 
     Raises
     ------
     ValueError
-        If forecasts are not plain ensembles, or dimensions, labels or units do not fit.
+        If forecasts are not plain ensembles, or if dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----
     The histogram is flat if members and observation are exchangeable, whatever the number of
-    members. It leaves out cases with a missing member, whose ranks are among fewer members. If a
-    member is missing in every case, remove it first: ``forecast.dropna("member", how="all")``.
-    Chi-square needs about 5 cases a rank, and independent cases. O(m) per forecast.
+    members. The histogram leaves out cases with a missing member, because their ranks are among
+    fewer members. If a member is missing in every case, remove it first:
+    ``forecast.dropna("member", how="all")``. The chi-square test needs about 5 cases for each rank,
+    and independent cases. The cost is O(m) for each forecast of m members.
 
     References
     ----------
@@ -131,7 +136,7 @@ def rank_of(
     *location: IntArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Ranks (L, T) among members; numbers of case and location settle ties, as in ``pit_of``."""
+    """Return ranks (L, T) among members; the random numbers of ``pit_of`` decide between ties."""
     from xrecal.arrays.calibration.ranks import observation_ranks
 
     uniform = uniform_of(seed, cases, location)

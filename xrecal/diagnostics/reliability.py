@@ -1,4 +1,4 @@
-"""Reliability of probabilities of events, such as more than 10 mm of rain, and of quantiles."""
+"""Compute the reliability of probabilities of events, such as rain > 10 mm, and of quantiles."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class Events:
-    """Exceedances of thresholds by the cases of a forecast."""
+    """Events of the type "value above a threshold": probabilities and outcomes."""
 
     thresholds: Thresholds
     probability: xr.DataArray
-    """Issued probabilities, also over the dimension of the thresholds."""
+    """Issued probabilities over cases, locations and thresholds."""
     happened: xr.DataArray
     """1 if the observation exceeds the threshold, 0 if not, NaN if unknown."""
 
     @property
     def known(self) -> xr.DataArray:
-        """1 if the event happened, 0 if not, NaN if it or its probability is unknown."""
+        """1 if the event happened, 0 if not, NaN if this outcome or the probability is unknown."""
         return self.happened.where(self.probability.notnull())
 
     def label(self, result: T) -> T:
-        """Add the coordinates of the thresholds, without the dimension for a single threshold."""
+        """Add the coordinates of the thresholds; a single threshold gets no dimension."""
         if not self.thresholds.several:
             result = result.isel({self.thresholds.dim: 0})
         return result.assign_coords(self.thresholds.coords)
 
 
 def read_events(evidence: Evidence, threshold: Threshold) -> Events:
-    """Probabilities of exceeding a threshold, and whether this happened.
+    """Return probabilities of exceeding a threshold, and whether observations exceeded it.
 
-    Thresholds are compared in the floating type of the forecast.
+    Observations and thresholds are compared in the floating type of the forecast.
     """
     form = evidence.form
     return events_at(evidence, read_thresholds(threshold, form, form.loc.dtype, evidence.pairs.dim))
 
 
 def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
-    """Probabilities of exceeding thresholds in the form for tasks, and whether this happened."""
+    """Return the events of :func:`read_events` for thresholds that have been read."""
     form = evidence.form
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
@@ -84,45 +84,52 @@ def reliability(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Reliability of the probability of exceeding a threshold, without bins.
+    r"""Compute the reliability of probabilities of exceeding a threshold, without bins.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`.
+        See :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over cases, locations and ``threshold`` (for several): ``probability`` as issued, and
-        ``conditional_probability`` of the event given it, in [0, 1]: the isotonic regression of
-        events on forecasts, whose plot against ``probability`` is the reliability diagram. Over
-        locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
-        ``uncertainty``, each >= 0; ``n_cases`` and ``status``. Lazy if an input is.
+        Over cases, locations and ``threshold`` (if there are several): ``probability``, as issued,
+        and ``conditional_probability``, the probability of the event given the issued one, in [0,
+        1]. It is the isotonic regression of events on issued probabilities; plotted against
+        ``probability``, it gives the reliability diagram. Over locations and threshold:
+        ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``, three
+        numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, or dimensions, labels or units do not fit.
+        If there is more than one variable, or if dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----
-    O(n log n) for n cases. The regression is fitted to the cases that it describes, so with few
-    cases even a calibrated forecast has some miscalibration.
+    The cost is O(n log n) for n cases. The regression is fitted to the cases that it describes, so
+    with few cases even a calibrated forecast has some miscalibration. The miscalibration is the
+    part of the score that recalibration would remove. The uncertainty is the score of the
+    climatology of these cases, and the discrimination is the gain of the recalibrated forecast over
+    this climatology.
 
-    Places in ``dim`` are pooled: one regression fits the cases of all places. So opposite faults of
-    two places may cancel, and the discrimination contains the differences between their climates.
-    Leave places out of ``dim`` for a curve of each place, or give each place its own threshold,
-    such as ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` takes the climatology
-    of each place.
+    If ``dim`` contains places, one regression is fitted to the cases of all places. So opposite
+    errors at two places may cancel, and the discrimination contains differences between the
+    climates of the places. To avoid this, leave places out of ``dim``: each place then has its own
+    curve. Or give each place its own threshold, such as ``observations.quantile(0.9, "time")``.
+    :func:`brier_skill_score` compares with the climatology of each place.
 
     References
     ----------
@@ -147,7 +154,7 @@ def reliability(
 def reliability_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Probability of an event given the issued probability, and the parts of the Brier score."""
+    """Return event probabilities given the issued ones, and the parts of the Brier score."""
     conditional, *parts, score = evidence.over_cases(
         _probability_parts,
         probability,
@@ -171,33 +178,34 @@ def quantile_reliability(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Reliability of quantiles: the quantile of observations given the issued quantile.
+    """Compute the quantile of observations given the issued quantile.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`reliability`.
+        See :func:`reliability`.
     q : float or sequence of float
         Levels between 0 and 1.
 
     Returns
     -------
     Dataset
-        Over cases, locations and ``quantile`` (for several levels): ``forecast_quantile`` as issued
-        and ``conditional_quantile`` given it, by isotonic quantile regression, in the unit of the
-        variable. Over locations and ``quantile``: ``below``, the share of observations at or
-        below the issued quantile; ``quantile_score``, which is ``miscalibration`` -
-        ``discrimination`` + ``uncertainty``, each >= 0 and in the unit of the variable; ``n_cases``
-        and ``status``. Lazy if an input is.
+        Over cases, locations and ``quantile`` (if there are several levels): ``forecast_quantile``,
+        as issued, and ``conditional_quantile``, the quantile of the observations given the issued
+        quantile, by isotonic quantile regression; both in the unit of the variable. Over locations
+        and ``quantile``: ``below``, the share of observations at or below the issued quantile;
+        ``quantile_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``,
+        three numbers >= 0 in the unit of the variable; ``n_cases`` and ``status``. The result is
+        lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`reliability`, or if a level is not between 0 and 1 or given twice.
+        See :func:`reliability`; also if a level is not between 0 and 1, or is listed twice.
 
     Notes
     -----
-    O(n log n) for n cases and each level.
+    The cost is O(n log n) for each level and n cases.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Held-out loss of a CKME with each ridge, from which a fit chooses."""
+"""Compute the held-out loss of a CKME for each ridge that a fit may choose."""
 
 from __future__ import annotations
 
@@ -40,35 +40,35 @@ def ridge_curve(
     covariates: Given = None,
     min_samples: int = 20,
 ) -> xr.Dataset:
-    """Held-out loss with each ridge among which the fit of a CKME chooses.
+    """Compute the held-out loss for each ridge that the fit of a CKME may choose.
 
     Parameters
     ----------
     hindcast, observations, dim, member_dim, condition_on, covariates, min_samples
-        As for ``hindcast.recal.fit``; one variable.
+        See ``hindcast.recal.fit``; one variable.
     method : CKME
-        Settings. The curve tries all ridges, even if the method has a fixed ridge.
+        A CKME with its settings. The curve tries all ridges, even if the method has a fixed ridge.
 
     Returns
     -------
     Dataset
         Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable
-        (or the Laplace-kernel loss, without unit), with the bandwidth, support and strength of
-        covariates that suit each ridge best. Over locations: ``chosen_ridge``, which may lie
-        between the ridges of the search; ``n_cases`` and the ``status`` of the fit. NaN with fewer
-        than ``min_samples`` cases. Lazy if an input is.
+        (or the Laplace-kernel loss, without unit), with the best bandwidth, support and strength of
+        covariates for each ridge. Over locations: ``chosen_ridge``, which may lie between the
+        ridges of the search; ``n_cases`` and the ``status`` of the fit. Loss and ridge are NaN with
+        fewer than ``min_samples`` cases. The result is lazy if an input is lazy.
 
     Raises
     ------
     TypeError
         If the method is not a CKME.
     ValueError
-        If there is more than one variable, or as for ``fit``.
+        If there is more than one variable; also see ``hindcast.recal.fit``.
 
     Notes
     -----
-    If the curve is flat, the ridge hardly matters. If it falls to the right, the forecast has
-    almost no skill. The cost is several times that of a fit, which keeps only the chosen ridge.
+    If the curve is flat, the ridge hardly matters. If the loss falls towards large ridges, the
+    forecast has almost no skill. The cost is several times that of a fit.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _loss_attrs(
 
 @dataclass(frozen=True)
 class _RidgeTask:
-    """Task from forecasts (L, n, m), observations and covariates (L, n) of a chunk of locations."""
+    """Task that computes the curves of a chunk of locations."""
 
     method: CKME
     periods: Mapping[str, float | None]
@@ -144,7 +144,7 @@ class _RidgeTask:
     min_samples: int
 
     def __call__(self, forecasts: Named, observed: Named, covariates: Named) -> Named:
-        """Losses (L, R), ridges, numbers of cases and statuses (L,)."""
+        """Return losses (L, R) of R ridges; chosen ridges, numbers of cases and statuses (L,)."""
         from xrecal.arrays import ridge_losses
 
         cases, flags = cases_of(forecasts, observed, covariates, self.axis, self.periods)

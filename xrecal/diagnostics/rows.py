@@ -1,4 +1,4 @@
-"""Rows of a table: the positions along a dimension of places or leads, or the seasons of cases."""
+"""Make a table with rows for each position along a dimension, or for each season."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SEASONS = ("DJF", "MAM", "JJA", "SON")
 def season_of_rows(
     by: Hashable, array: xr.DataArray, cases: Hashable, *, name: str, others: Sequence[str] = ()
 ) -> xr.DataArray | None:
-    """Season of the valid date of each case, if ``by`` is "season".
+    """Return the season of the valid time of each case if ``by`` is "season", else None.
 
     Parameters
     ----------
     by : hashable
-        A dimension of ``array`` besides that of the ``cases``, or "season".
+        A dimension of ``array`` other than ``cases``, or "season".
     array : DataArray
         Forecasts or scores.
     cases : hashable
@@ -37,13 +37,13 @@ def season_of_rows(
     name : str
         Name of the array in messages.
     others : sequence of str
-        Further values of the parameter, for the message.
+        Further values that the parameter ``by`` of the user may have, for the message.
 
     Returns
     -------
     DataArray or None
-        Labels DJF, MAM, JJA, SON over the cases, and leads if there are any; None where rows are
-        the positions along a dimension.
+        Labels DJF, MAM, JJA, SON over the cases, and over leads if there are any; None if ``by`` is
+        a dimension.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def season_of_rows(
 def each_season(
     values: xr.DataArray, season: xr.DataArray, function: Callable[[xr.DataArray], T]
 ) -> T:
-    """Results of a function of the values of each season with cases, along "season"."""
+    """Apply a function to the values of each season with cases; join results along "season"."""
     values = values.drop_vars(SEASON, errors="ignore")
     names = [one for one in SEASONS if (season == one).any()]
     parts = [function(values.where(season == one)) for one in names]
@@ -81,13 +81,13 @@ def each_season(
 
 
 def head_of_rows(labels: xr.DataArray) -> str:
-    """Head of the column of labels: the dimension, with its unit."""
+    """Return the heading of the column of labels: the dimension, with its unit."""
     units = shown_units(labels.attrs)
     return f"{labels.name} ({units})" if units else str(labels.name)
 
 
 def texts_of_rows(labels: xr.DataArray) -> list[str]:
-    """Labels of rows; lengths of time in days or hours."""
+    """Return the labels of rows as text; lengths of time are in days or hours."""
     values = labels.to_numpy()
     if values.dtype.kind == "m":
         days, day = values / np.timedelta64(1, "D"), (values % np.timedelta64(1, "D")).astype(int)

@@ -1,4 +1,4 @@
-"""CRPS with more weight on some levels."""
+"""Compute the CRPS with more weight on some levels of quantiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 def quantile_crps_of(
     distribution: Distribution, observations: FloatArray, emphasis: str
 ) -> tuple[FloatArray, ...]:
-    """CRPS (L, T) with more weight on some levels."""
+    """Compute the CRPS (L, T) with more weight on some levels of quantiles."""
     return (distribution.quantile_weighted_crps(observations, emphasis),)
 
 
@@ -34,25 +34,26 @@ def quantile_weighted_crps(
     emphasis: Emphasis = "tails",
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""CRPS as the mean quantile score, with more weight on some levels.
+    r"""Compute the CRPS as a mean of quantile scores, with more weight on some levels.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`; normal distributions count as 200 quantiles.
+        See :func:`xrecal.diagnostics.crps`; each normal distribution is replaced by 200 quantiles.
     emphasis : {"center", "tails", "upper", "lower"}
-        Weight of level :math:`\tau`: :math:`\tau (1 - \tau)`, :math:`(2 \tau - 1)^2`,
-        :math:`\tau^2` or :math:`(1 - \tau)^2`.
+        Name of the weight of the quantile at level :math:`\tau`, in this order: :math:`\tau (1 -
+        \tau)`, :math:`(2 \tau - 1)^2`, :math:`\tau^2` or :math:`(1 - \tau)^2`.
 
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each case in the unit of the variable, as from ``crps``.
+        Score >= 0 of each case in the unit of the variable, with the same dimensions as the result
+        of ``crps``.
 
     Raises
     ------
     ValueError
-        As for ``crps``, and for an unknown emphasis.
+        See ``crps``; also if the emphasis is unknown.
 
     References
     ----------

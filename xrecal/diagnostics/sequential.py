@@ -1,4 +1,4 @@
-"""Sequential comparison of forecasts, valid after every case."""
+"""Compare forecasts by e-values, which are valid after every case."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def sequential_evidence(
     dim: Hashable,
     lags: xr.DataArray,
 ) -> dict[str, xr.DataArray]:
-    """E-values for a lower CRPS than that of each reference, over methods, locations and cases.
+    """Return e-values for a lower CRPS than that of each reference, by method, location and case.
 
-    Forecasts consist of their quantiles, each with the same mass. So twice the mean distance of the
-    sorted quantiles of two forecasts bounds the difference of their scores.
+    Each forecast is replaced by quantiles of equal probability. So the CRPS of two forecasts differ
+    by at most twice the mean distance between their sorted quantiles; e-values need this bound.
 
     Parameters
     ----------
     kept_of : mapping from label to tuple of DataArray
-        Quantiles of equal mass, in memory; for the first label, also observations.
+        Quantiles of equal probability, in memory; the first label has the observations, too.
     references : sequence of str
         Labels of the reference methods.
     dim : hashable
         Dimension of the cases.
     lags : DataArray
-        Cases from issue to verification, as from :func:`.lags.verification_lag`.
+        Number of cases between issue and verification, from :func:`.lags.verification_lag`.
     """
     observed = next(iter(kept_of.values()))[1]
     observed = observed.sortby(dim) if dim in observed.indexes else observed
@@ -63,7 +63,7 @@ def sequential_evidence(
 
 
 def _e_values(given: Named) -> Named:
-    """E-values (L, n) of quantiles (L, n, q) and observations (L, n)."""
+    """Compute e-values (L, n) from quantiles (L, n, q) and observations (L, n)."""
     from xrecal.arrays import crps, score_e_values
 
     q, r = (np.sort(given[name].astype(np.float64)) for name in ("forecast", "reference"))

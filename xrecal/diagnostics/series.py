@@ -1,4 +1,4 @@
-"""Array functions of whole series: forecasts and observations of all cases of a location."""
+"""Apply array functions to all cases of a location together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def over_series(
     dtypes: Sequence[Any],
     what: str,
 ) -> tuple[xr.DataArray, ...]:
-    """Results of a function of the series of each location.
+    """Apply a function to all forecasts and observations of each location.
 
     The function gets forecasts (L, n, m), observations (L, n), numbers of the locations (L,) and
     ``extras`` (L, n). A result has one number per location, or per case where ``per_case`` is True.
@@ -71,9 +71,9 @@ def over_series(
 def _parts_and_core(
     form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
 ) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
-    """Parts with cases and members last, and these dimensions of each part.
+    """Return the arrays of a forecast, each with its last dimensions: cases and members.
 
-    Members of a weighted forecast that all cases share have no dimension of cases.
+    If all cases of a weighted forecast share the members, the members have no dimension of cases.
     """
     core = (*cases.values(), NEW_MEMBER)
     renamed = {**cases, form.member_dim: NEW_MEMBER}
@@ -87,7 +87,7 @@ def _parts_and_core(
 
 
 def _location_numbers(form: Form, dims: Sequence[Hashable]) -> list[xr.DataArray]:
-    """Arrays that sum up to the number of the location."""
+    """Return arrays whose sum is the number of each location."""
     parts = {
         name: part.isel({d: 0 for d in dims if d in part.dims}, drop=True)
         for name, part in form.parts.items()
@@ -101,7 +101,7 @@ def _cases_last(
     loops: list[Hashable],
     cases: Mapping[Hashable, str],
 ) -> xr.DataArray:
-    """Values with all dimensions of the cases, last and renamed."""
+    """Return values with all dimensions of the cases, renamed, as the last ones."""
     lacking = {d: sizes[d] for d in cases if d not in values.dims}
     bare = values.drop_vars(set(values.coords) - labels_along(values, loops))
     whole = bare.expand_dims(lacking)
@@ -110,9 +110,10 @@ def _cases_last(
 
 @dataclass(frozen=True)
 class _SeriesTask:
-    """Task with parts of forecasts (L, *shape, m) or (L, m), and values (L, *shape) as inputs.
+    """Task that applies a function to all cases of some locations.
 
-    Arrays ``numbers`` (L,) add up to the numbers of the locations.
+    The inputs are arrays of forecasts (L, *shape, m) or (L, m), values (L, *shape), and
+    ``numbers``: arrays (L,) whose sum is the number of each location.
     """
 
     function: Callable[..., tuple[npt.NDArray[Any], ...]]
@@ -120,7 +121,7 @@ class _SeriesTask:
     by_place: ClassVar[bool] = True
 
     def __call__(self, forecasts: Named, values: Named, numbers: Named) -> Named:
-        """Results (L,) or (L, *shape) of some locations."""
+        """Return results (L,) or (L, *shape) of some locations."""
         n = math.prod(self.shape)
         parts = {
             name: a.reshape(len(a), n, a.shape[-1]) if a.ndim > 2 else a

@@ -1,4 +1,4 @@
-"""The squared kernel calibration error (SKCE) and the test of calibration given the forecast."""
+"""Compute the squared kernel calibration error (SKCE), and test auto-calibration by it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _TESTS = {
     "montecarlo": "observations drawn from the forecasts",
     "block": "normal approximation of block estimates",
 }
-"""Descriptions of tests for results."""
+"""Descriptions of the tests, for attributes of results."""
 
 
 class _Settings(NamedTuple):
-    """Settings of the estimate and its test, as :class:`xrecal.arrays.SkceSettings` has them."""
+    """Settings of the SKCE and its test; see :class:`xrecal.arrays.SkceSettings`."""
 
     test: Test | None = None
-    """None for the estimate alone."""
+    """Name of the test; None computes the SKCE alone."""
     n_resamples: int = N_RESAMPLES
     block_length: int | None = None
     augmented: bool = False
@@ -49,7 +49,7 @@ class _Settings(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Description of the test."""
+        """Description of the test, for attributes of results."""
         assert self.test is not None
         words = _TESTS[self.test]
         if self.test in ("serial", "wild", "block") and self.block_length is not None:
@@ -66,18 +66,18 @@ def skce(
     augmented: bool = False,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Squared kernel calibration error: 0 on average for forecasts calibrated given themselves.
+    """Compute the SKCE: 0 on average if forecasts are calibrated given themselves.
 
     Parameters
     ----------
     forecast, observations, dim, augmented, member_dim
-        As for :func:`skce_test`, which has notes too.
+        See :func:`skce_test` for these parameters, and for notes.
 
     Returns
     -------
     Dataset
-        Over locations ``skce``, unbiased and therefore possibly negative, without unit;
-        ``n_cases`` and ``status``.
+        Over locations: ``skce``, the squared kernel calibration error, without a unit (an unbiased
+        estimate, which may be negative); ``n_cases`` and ``status``.
 
     Examples
     --------
@@ -102,79 +102,88 @@ def skce_test(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Test of calibration given the forecast (auto-calibration), by the SKCE.
+    r"""Test calibration given the forecast (auto-calibration) by the SKCE.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
-        Method that finds how the error of calibrated forecasts is distributed. "bootstrap":
-        resampled cases [1]_. "wild": random signs; below 100 cases its share of false rejections is
-        closer to the level of the test. "serial": slow waves, for cases that depend on each other.
-        "montecarlo": observations drawn from the forecasts, right for any number of cases. "block":
-        normal approximation of the mean of estimates from blocks of cases, for very many cases.
+        Method that estimates the distribution of the SKCE for calibrated forecasts. "bootstrap"
+        resamples cases [1]_. "wild" gives cases random signs; below 100 cases, its share of false
+        rejections is closer to the level of the test than that of "bootstrap". "serial" uses slow
+        waves, for cases that depend on each other. "montecarlo" draws observations from the
+        forecasts; it is right for any number of cases. "block" uses a normal approximation of the
+        mean of estimates from blocks of cases, for very many cases.
     n_resamples : int
-        Number of resamples; not for "block".
+        Number of resamples; "block" ignores it.
     block_length : int, optional
-        "serial": number of successive cases, or of dates with several cases, that count as one
-        (from the data if not given). "wild": number of successive cases that share a sign (1 if not
-        given). "block": number of cases of an estimate (the root of the number of cases if not
-        given).
+        For "serial": number of successive cases, or of dates with several cases, that count as one;
+        estimated from the data if not given. For "wild": number of successive cases that share a
+        random sign; 1 if not given. For "block": number of cases of each block; the square root of
+        the number of cases if not given.
     augmented : bool
-        Add each observation to its own ensemble: exact for members that are exchangeable with the
-        observation. Only for plain ensembles. Without it, the empirical distribution of m such
-        members is not calibrated.
+        True adds each observation to the ensemble of its case. The test is then exact if members
+        and observation are exchangeable. This is only for plain ensembles. With False, the test
+        treats the members as the only possible values, so it rejects small ensembles even if
+        members and observation are exchangeable.
     seed : int
         Seed of the random numbers.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over locations: ``skce``, unbiased and therefore possibly negative, without unit;
-        ``p_value`` (right-tailed, small if forecasts are not calibrated); for "serial"
-        ``block_length``; ``n_cases``; ``status``. Flags of the status are: fewer than 2 cases, or
-        observations that are all the same (NaN); fewer than 10 cases; identical forecasts, so the
-        test compares observations alone; weights that are negative or do not sum to one (NaN);
-        cases that depend on each other although the test takes them as independent, or too few of
-        them ("serial", NaN); forecasts compared relative to their season. Lazy if an input is;
-        cases must be in one chunk.
+        Over locations: ``skce``, the squared kernel calibration error, without a unit (an unbiased
+        estimate, which may be negative); ``p_value``, right-tailed, so small if forecasts are not
+        calibrated; ``block_length``, only for "serial"; ``n_cases``; ``status``. The status
+        reports: fewer than 2 cases, or observations that are all equal (results are NaN); fewer
+        than 10 cases; forecasts that are all equal, so the test compares observations alone;
+        weights that are negative or do not sum to one (results are NaN); cases that depend on each
+        other although the test assumes independence; for "serial", too few cases because they
+        depend on each other (the p-value is NaN); forecasts that the test compared relative to
+        their season. The result is lazy if an input is lazy; a lazy input must have all cases in
+        one chunk.
 
     Raises
     ------
     ValueError
-        If ``augmented`` is set for other forms than plain ensembles, an argument is out of range,
-        or dimensions, labels or units do not fit.
+        If ``augmented=True`` and the forecast is not a plain ensemble, if an argument is out of
+        range, or if dimensions, labels or units of the inputs do not match.
 
     Notes
     -----
     With the Energy Distance Kernel k on forecasts and a Laplace kernel l on observations, the SKCE
-    is the mean over pairs of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i, Z_j) +
-    E l(Z_i, Z_j))` with :math:`Z_i \sim P_i` [2]_. Bandwidths are medians; that of "montecarlo" is
-    the median of observations drawn from the forecasts.
+    is the mean over pairs of cases of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i,
+    Z_j) + E l(Z_i, Z_j))` [2]_. Here, :math:`P_i` is the forecast of case i, :math:`y_i` is its
+    observation, and :math:`Z_i \sim P_i`. Bandwidths are median distances; "montecarlo" takes the
+    median distance of observations drawn from the forecasts.
 
-    All tests but "serial", and "wild" with blocks, take cases as independent. With serial
-    dependence they reject too often, "block" most of all, because it compares neighbours; a warning
-    reports this. "wild" needs ten blocks or more (fewer are flagged). If several dimensions are
-    pooled, "serial" allows for any dependence among the cases of one date.
+    All tests assume independent cases, except "serial", and "wild" with blocks. If successive cases
+    depend on each other, tests that assume independence reject too often, and a warning reports
+    this. "block" then rejects most often, because it compares neighbouring cases. "wild" needs ten
+    blocks or more; the status marks fewer. If ``dim`` has several dimensions, "serial" allows for
+    any dependence among the cases of one date.
 
-    If two harmonics of the season explain more than half of the variance of the means of 20 or more
-    dated forecasts, the test removes them from forecasts and observations. With an annual cycle
-    both kernels would be too wide to see any other error.
+    If 20 or more forecasts have dates, the test fits two harmonics of the annual cycle to the
+    forecast means. If the harmonics explain more than half of the variance of the means, the test
+    removes the harmonics from forecasts and observations. With an annual cycle, both kernels would
+    be too wide to detect any other error.
 
-    Censored normal distributions are tested by 200 of their quantiles. A forecast in quantiles is
-    tested as the distribution of these values alone. So the test rejects few quantiles even if they
-    are exact; :func:`pit_test` does not. Test many levels, or the weighted ensemble that they came
-    from, or ``cross_validate(..., output="pit")``.
-    O(n²) distances and n² numbers of memory a location, and O(n_resamples n²) for the test, which
-    for "montecarlo" of normal distributions takes seconds with hundreds of cases; "block" is
-    O(n block_length).
+    The test replaces each censored normal distribution by 200 quantiles. If a forecast consists of
+    quantiles, the test treats the quantiles as the only possible values. So the test rejects
+    forecasts of few quantiles even if the quantiles are exact; :func:`pit_test` does not. For such
+    forecasts, test many levels, or the weighted ensemble from which the quantiles were computed, or
+    the output of ``cross_validate(..., output="pit")``. The cost is O(n²) distances and memory for
+    n² numbers at each location of n cases. The test costs O(n_resamples n²); "montecarlo" takes
+    seconds for hundreds of normal distributions. The cost of "block" is O(n block_length).
 
     References
     ----------
@@ -203,7 +212,7 @@ def skce_test(
 
 
 def skce_test_of(evidence: Evidence, block_length: int | None, seed: int) -> xr.Dataset:
-    """The serial test of forecasts that are already paired with observations."""
+    """Run the serial test on forecasts that are already paired with observations."""
     return _run(evidence, _Settings("serial", block_length=block_length, seed=seed))
 
 
@@ -221,7 +230,7 @@ def _check_block_length(test: str, block_length: int) -> None:
 
 
 def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
-    """The error of each location, with its test if there is one."""
+    """Compute the SKCE of each location, and run the test if the settings name one."""
     if settings.augmented:
         require_plain(evidence.form, "augmented=True")
     evidence, note = evidence.by_quantiles(keep=evidence.form.traits.has_distances)
@@ -254,7 +263,7 @@ def _estimates(
     *,
     settings: dict[str, Any],
 ) -> tuple[np.ndarray, ...]:
-    """Errors, p-values, statuses, block lengths and numbers of cases (L,)."""
+    """Return SKCE, p-values, statuses, block lengths and numbers of cases, each (L,)."""
     from xrecal.arrays import SkceSettings, skce_locations
     from xrecal.arrays.calibration.skce import one_row_each
 
@@ -266,7 +275,7 @@ def _estimates(
 
 
 def _warn_of_sums(form: Form) -> None:
-    """Warn about weights in memory that do not sum to one, with their sums."""
+    """Warn if weights do not sum to one, and show the sums; skip lazy weights."""
     from xrecal.arrays.calibration.expectations import SUM_TOLERANCE
 
     weights = form.weights
@@ -287,7 +296,7 @@ def _warn_of_sums(form: Form) -> None:
 def _described(
     results: tuple[xr.DataArray, ...], settings: _Settings, note: str
 ) -> dict[str, xr.DataArray]:
-    """Results of the task by name, with attributes."""
+    """Return the results of the task by name, with attributes."""
     value, p_value, status, length, n_cases = results
     pooled = ", observations pooled into their ensembles" if settings.augmented else ""
     variables = {

@@ -1,4 +1,4 @@
-"""Skill: reduction of a score relative to that of a reference."""
+"""Compute skill: reduction of a score relative to the score of a reference."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Skills(Shown):
     __slots__ = ()
 
     def is_whole(self) -> bool:
-        """True if all values of the table are present, in memory and over one dimension."""
+        """Return True if all values of the table are present, in memory and over one dimension."""
         needed = {*_TEXTS, "n_cases"} <= set(self) and not self.chunks
         return needed and self["skill"].dims == (self.attrs.get("by"),)
 
     def as_table(self) -> Table:
-        """A row for each label."""
+        """Return a table with a row for each label."""
         labels = self[self.attrs["by"]]
         shown = {name: list(map(_shown_percent, self[name].to_numpy())) for name in _TEXTS}
         ends = zip(shown["skill_low"], shown["skill_high"], strict=True)
@@ -70,7 +70,7 @@ class Skills(Shown):
         }
         foot = ", ".join(f"{k}: {self.attrs[k]}" for k in ("score", "reference") if k in self.attrs)
         if any(NO_P_VALUE in column for column in columns.values()):
-            foot += f"\n{NO_P_VALUE}: too few cases for their dependence"
+            foot += f"\n{NO_P_VALUE}: too few cases, as dependent cases count as fewer"
         return Table(list(columns), list(map(list, zip(*columns.values(), strict=True))), foot)
 
 
@@ -88,53 +88,58 @@ def skill(
     block_length: int | None = None,
     cluster: Cluster | None = None,
 ) -> xr.Dataset:
-    r"""Skill of scores against those of a reference, and its significance.
+    r"""Compute the skill of scores against the scores of a reference, and its significance.
 
     Parameters
     ----------
     scores, reference : DataArray
-        A score of each case, smaller is better, from ``crps``, ``brier_score``, ...: of forecasts,
-        and of the reference (raw, climatology), on the same labels.
+        Score of each case, from ``crps``, ``brier_score`` or another function for which smaller is
+        better. ``scores`` belong to the forecasts, ``reference`` to a reference (raw forecast or
+        climatology) with the same labels.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. By default the calibration dimension (time, init, ...), or with
-        ``by`` all other dimensions.
+        Dimensions of the cases. By default, the calibration dimension (time, init, ...); if ``by``
+        is given, all dimensions except ``by``.
     by : hashable, optional
-        Rows of the result, which then prints as a table: a dimension of places or leads, such as
-        "lead_time" or "station", or "season", the season of the valid date (DJF, MAM, JJA, SON).
+        Dimension of places or leads, such as "lead_time" or "station", or "season", the season of
+        the valid time (DJF, MAM, JJA, SON). The result then prints as a table with a row for each
+        place, lead or season.
     block_length : int, optional
-        Number of successive dates that count as one, for error, p-value and interval; 1 if they are
-        independent. From the data if not given.
+        Number of successive dates that count as one, for error, p-value and interval; 1 if dates
+        are independent. If not given, it is estimated from the data.
     cluster : {"year", "season"}, optional
-        Take whole years or seasons as independent, in place of blocks. Cases of one year or season
-        may depend on each other in any way. Years begin in the largest gap of the calendar of the
-        cases.
+        Treat whole years or seasons as independent of each other, instead of blocks of cases. Cases
+        of one year or season may depend on each other in any way. Years begin in the largest gap
+        that the dates of all cases leave in the calendar.
 
     Returns
     -------
     Dataset
-        Over the other dimensions, and ``season`` if asked for: ``skill``
-        :math:`1 - \bar S / \bar S_{ref}` over the cases of both scores (1 is perfect, 0 no gain);
-        its standard error ``skill_error``; ``p_value``, two-sided, of equal scores; ``skill_low``
-        and ``skill_high``, the ends of the 95 % interval; ``n_cases`` and ``status``. Errors,
-        intervals and p-values allow for dependence of successive cases. They belong to means over
-        the other dimensions of the cases. The skill is NaN with fewer than 2 cases, error and
-        p-value are NaN with fewer than 3, and p-value and interval with too few cases for their
-        dependence. Skill and error against a perfect reference are NaN, too. Lazy if an input is.
+        Over all dimensions except those of the cases, and over ``season`` if ``by="season"``:
+        ``skill``, which is :math:`1 - \bar S / \bar S_{ref}` over the cases that have both scores
+        (1 is perfect, 0 is no gain); its standard error ``skill_error``; ``p_value``, the two-sided
+        p-value of equal scores; ``skill_low`` and ``skill_high``, the ends of the 95 % interval;
+        ``n_cases`` and ``status``. Errors, intervals and p-values allow for dependence of
+        successive cases. If the cases have several dimensions, such as time and places, each date
+        counts once. The skill is NaN with fewer than 2 cases; error and p-value are NaN with fewer
+        than 3. P-value and interval are also NaN if the cases are too few because they depend on
+        each other. Against a perfect reference, skill and error are NaN. The result is lazy if an
+        input is lazy.
 
     Raises
     ------
     TypeError
         If an argument is not a DataArray.
     ValueError
-        If dimensions, labels or units do not fit, the block length is out of range, or there are no
-        dates for clusters; or ``by`` is not a dimension of places or leads.
+        If dimensions, labels or units of the inputs do not match, if the block length is out of
+        range, if there are no dates for ``cluster``, or if ``by`` is neither a dimension of places
+        or leads nor "season".
 
     Notes
     -----
     See :func:`xrecal.arrays.skill_score` and :func:`xrecal.arrays.diebold_mariano`. The p-value
-    tests the differences of the scores; the interval is that of their ratio. If a few cases, such
-    as floods, make most of the mean score, an interval may exclude 0 although the p-value is above
-    0.05: then take the p-value.
+    tests the difference of the mean scores; the interval belongs to their ratio. If a few cases,
+    such as floods, contribute most of the mean score, the interval may exclude 0 although the
+    p-value is above 0.05. Then trust the p-value.
 
     Examples
     --------
@@ -197,7 +202,7 @@ def skill(
 
 
 def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
-    """Attributes with the name and the unit of a score, and the source of the reference."""
+    """Return attributes: name and unit of the score, and source of the reference."""
     name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
     name = "score" if name is None else name
     return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
@@ -206,7 +211,7 @@ def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[
 def _dims_and_season(
     scores: xr.DataArray, dim: Dims, by: Hashable | None
 ) -> tuple[tuple[Hashable, ...], xr.DataArray | None]:
-    """Dimensions of the cases, and the season of each case if ``by`` is "season"."""
+    """Return the dimensions of the cases, and the season of each case if ``by`` is "season"."""
     dims = named_dims(dim, scores.dims, name="scores")
     if by is None:
         return dims or (case_dim(scores, name="scores"),), None
@@ -220,7 +225,7 @@ AS_ISSUED = "forecasts as issued"
 
 
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
-    """Attribute with the source of the forecasts of these scores, if the history has it."""
+    """Return an attribute that names the source of the scored forecasts, if it is known."""
     history = str(scores.attrs.get("history", ""))
     made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
     if not made and history.startswith("xrecal: "):  # scores computed here from other data

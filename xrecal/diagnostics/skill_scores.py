@@ -1,4 +1,4 @@
-"""Skill of probabilities: Brier and ranked probability skill scores."""
+"""Compute the skill of probabilities: Brier and ranked probability skill scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .reliability import Events, events_at, read_events
 from .skill import skill
 
 RESULTS = ("skill", "skill_error", "p_value", "skill_low", "skill_high", "n_cases", "status")
-"""Names of the results of a skill."""
+"""Names of the results of :func:`xrecal.skill`."""
 
 
 @score_entry(variable="skill")
@@ -37,48 +37,53 @@ def brier_skill_score(
     reference: Labelled | float | None = None,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Skill of the probability of exceeding a threshold, by the Brier score.
+    r"""Compute the skill of probabilities of exceeding a threshold, by the Brier score.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     reference : DataArray, Dataset or float, optional
-        Reference: another forecast of the same cases in any form, such as the raw one or the
-        climatology, or a probability. If not given, the share of these cases with the event, at
-        each location.
+        Another forecast of the same cases in any form, such as the raw forecast or climatology; or
+        a probability. If not given, the reference is the share of these cases that have the event,
+        at each location.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        As from :func:`xrecal.skill`, over locations and ``threshold`` (for several). ``skill`` is 1
-        minus the Brier score over that of the reference, and ``skill_error`` is its standard error.
-        ``p_value`` is the p-value of equal scores; ``skill_low`` and ``skill_high`` are the ends of
-        an interval. ``n_cases`` and ``status`` follow: the status has a bit if the event happened
-        in none or all of the cases. Lazy if an input is.
+        Results of :func:`xrecal.skill`, over locations and ``threshold`` (if there are several).
+        ``skill`` is 1 - Brier score / Brier score of the reference, and ``skill_error`` is its
+        standard error. ``p_value`` is the p-value of equal scores; ``skill_low`` and ``skill_high``
+        are the ends of the 95 % interval of the skill. ``n_cases`` is the number of cases;
+        ``status`` reports if the event happened in none or all of the cases. The result is lazy if
+        an input is lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, the reference is not a probability, or dimensions,
-        labels or units do not fit.
+        If there is more than one variable, if the reference is neither a forecast nor a
+        probability, or if dimensions, labels or units of the inputs do not match.
 
     Notes
     -----
-    The share of these cases uses the observations, so this reference is better than a climatology
-    known at issue, by about 1/n [1]_. If cases come from many places, the reference is the share at
-    each place, so knowledge of the climate gives no skill. With few members the score is too high;
-    ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` is the
-    skill of infinitely many members.
+    The default reference is computed from the observations that it predicts. So the score of this
+    reference is lower (better) by about 1/n than the score of a climatology known when forecasts
+    are issued [1]_, where n is the number of cases. If cases come from many places, the default
+    reference is the share at each place, so a forecast that knows only the climate has no skill.
+    With few members, the Brier score is too high;
+    ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` estimates
+    the skill of infinitely many members.
 
     References
     ----------
@@ -113,38 +118,40 @@ def rpss(
     reference: Labelled | Sequence[float] | np.ndarray | None = None,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Ranked probability skill score of the categories between thresholds.
+    """Compute the ranked probability skill score of the categories between thresholds.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable; or probabilities of categories, from ``categories``
-        or ``cross_validate(output="categories")``.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures. Or
+        probabilities of categories, from ``categories`` or ``cross_validate(output="categories")``.
     observations, dim, member_dim
-        As for :func:`brier_skill_score`.
+        See :func:`brier_skill_score`.
     edges : sequence of float or DataArray
-        As for :func:`ranked_probability_score`: thresholds between the categories, increasing.
-        Leave them out for probabilities of categories, which bring their own edges.
+        Increasing thresholds between the categories; see :func:`ranked_probability_score`. Leave
+        ``edges`` out if the forecast consists of probabilities of categories: it then has its own
+        edges.
     reference : DataArray, Dataset or sequence of float, optional
         Another forecast of the same cases in any form, or a probability of each category, such as
-        ``[1/3, 1/3, 1/3]``. If not given, the shares of these cases, at each location.
+        ``[1/3, 1/3, 1/3]``. If not given, the reference is the share of these cases in each
+        category, at each location.
 
     Returns
     -------
     Dataset
-        As from :func:`xrecal.skill`, over locations. The status has a bit where one of the
-        categories happened in none or all of the cases.
+        Results of :func:`xrecal.skill`, over locations. The status reports if a category happened
+        in none of the cases.
 
     Raises
     ------
     ValueError
-        As for :func:`brier_skill_score`, or if edges do not increase, or probabilities are not one
-        for each category with the sum 1.
+        See :func:`brier_skill_score`; also if edges do not increase, or if ``reference`` has not
+        one probability for each category, with the sum 1.
 
     Notes
     -----
-    As for :func:`brier_skill_score`. The skill of m members drawn from the climate is negative
-    against the climatology [1]_; ``fair=True`` in :func:`ranked_probability_score` and
+    See :func:`brier_skill_score`. Even if m members are drawn from the climatology, their skill
+    against climatology is negative [1]_; ``fair=True`` in :func:`ranked_probability_score` and
     :func:`tercile_summary` removes this bias.
 
     References
@@ -176,7 +183,7 @@ def rpss(
 
 
 def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
-    """Edges of the categories of a forecast, or the given ones."""
+    """Return the edges of a forecast of categories, or else those that the user gave."""
     if own is None and edges is None:
         raise ValueError(
             "edges are needed, such as edges=[0.0, 5.0] or the two terciles: only forecasts of "
@@ -190,7 +197,7 @@ def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
 
 
 def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
-    """Sum of Brier scores over edges, missing if one is missing."""
+    """Sum Brier scores over edges; the sum is missing if one score is missing."""
     return scores.sum([edges.dim], skipna=False)
 
 
@@ -201,10 +208,10 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Return ranked probability scores of given probabilities, or else of the shares of cases.
+    """Return ranked probability scores of probabilities, or if None, of the shares of cases.
 
-    With ``of_levels``, probabilities are those between the levels of quantiles, whatever their
-    edges.
+    With ``of_levels``, the edges are quantiles of the climatology, and the probabilities are the
+    differences of their levels.
     """
     dim = events.thresholds.dim
     above = None
@@ -226,10 +233,10 @@ def ranked_reference(
 def _with_ties(
     above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
 ) -> xr.DataArray:
-    """Probabilities above edges; if ties contradict these, the shares of the cases.
+    """Return probabilities above edges; where ties contradict them, return shares of the cases.
 
-    Two equal edges, such as the terciles of a dry season, have no values between them. The levels
-    of quantiles are not probabilities if many observations lie on an edge.
+    Two equal edges, such as the terciles of a dry season, have no values between them. If many
+    observations equal an edge, the levels of quantiles are not the probabilities of the categories.
     """
     dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")
@@ -250,7 +257,7 @@ def _with_ties(
 def _brier_of_probability(
     events: Events, probability: float | None, evidence: Evidence
 ) -> xr.DataArray:
-    """Brier scores of one probability, or of the share of the cases."""
+    """Compute Brier scores of one probability, or if None, of the share of cases with the event."""
     above = None
     if probability is not None:
         if np.ndim(probability) or np.asarray(probability).dtype.kind not in "iuf":
@@ -263,7 +270,7 @@ def _brier_of_probability(
 
 
 def _told(reference: object) -> dict[str, str]:
-    """Attribute with the text of a reference that is not a forecast."""
+    """Return an attribute that describes a reference; no attribute if it is a forecast."""
     if isinstance(reference, (xr.DataArray, xr.Dataset)):
         return {}
     if reference is None:
@@ -272,14 +279,14 @@ def _told(reference: object) -> dict[str, str]:
 
 
 def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:
-    """Squared differences of events and a probability, by default the share of these cases."""
+    """Return squared differences of events and a probability (default: share of these cases)."""
     if above is None:
         above = events.known.astype(np.float64).mean(evidence.dims_of_climate)
     return ((events.known - above) ** 2).astype(events.probability.dtype)
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
-    """Skill of scores relative to others; the reference may be one variable of a Dataset."""
+    """Compute the skill of scores against others, which may be a Dataset of one variable."""
     require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()
@@ -290,7 +297,7 @@ def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str
 
 
 def skill_of(scores: xr.DataArray, others: xr.DataArray, evidence: Evidence) -> xr.Dataset:
-    """Skill of scores without a unit; coordinates named like results are dropped."""
+    """Compute the skill of scores without a unit; drop coordinates with the names of results."""
     own, other = (
         a.drop_vars(RESULTS, errors="ignore").assign_attrs(units="1") for a in (scores, others)
     )

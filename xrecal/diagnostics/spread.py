@@ -1,4 +1,4 @@
-"""Spread and skill: size of the errors compared with the spread of the ensembles."""
+"""Compare the size of errors with the spread of forecasts."""
 
 from __future__ import annotations
 
@@ -40,41 +40,47 @@ def spread_skill(
     bins: int = 5,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Bias, error of the mean, and spread; over all cases and by spread.
+    r"""Compute bias, RMSE and spread over all cases, and over groups of cases of similar spread.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     bins : int
-        Number of groups of cases of equal size, from the smallest spread to the largest.
+        Number of groups of cases. All groups have the same number of cases; the first has the cases
+        with the smallest spread.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its
-        standard error ``bias_error`` with autocorrelation (of means over other dimensions of
-        the cases), ``rmse`` of the mean, ``spread``, the root of the mean variance; ``ratio``
-        of spread and rmse, 1 for a calibrated forecast, less if it is overconfident;
-        ``n_cases`` and ``status``. Over ``spread_bin`` too, from the smallest spread to the
-        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. Lazy if an input is.
+        Over locations, in the unit of the variable: ``bias``, the mean of the forecast mean minus
+        the observation; its standard error ``bias_error``, which allows for autocorrelation and
+        counts each date once; ``rmse``, the root mean square error of the forecast mean;
+        ``spread``, the root of the mean variance. Without a unit: ``ratio``, which is ``spread`` /
+        ``rmse``, 1 if forecasts are calibrated, less if they are overconfident; ``n_cases`` and
+        ``status``. Over locations and ``spread_bin``, the groups from the smallest spread to the
+        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. The result is lazy if an input
+        is lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, ``bins`` is not a positive whole number, or dimensions,
-        labels or units do not fit.
+        If there is more than one variable, if ``bins`` is not a positive whole number, or if
+        dimensions, labels or units of the inputs do not match.
 
     Notes
     -----
     The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, because
-    their own mean is uncertain. Other forecasts are used as they are. O(m) per forecast.
+    the mean of m members is uncertain. The variance of other forecasts does not change. The cost is
+    O(m) for each forecast of m members.
 
     References
     ----------

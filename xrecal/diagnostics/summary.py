@@ -1,4 +1,4 @@
-"""The main evidence on a forecast, as a Dataset and a table."""
+"""Compute the main diagnostics of a forecast, as a Dataset that prints as a table."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ LAZY = "<xrecal summary, not computed: .compute() shows the table>"
 
 
 class Summary(Shown):
-    """Dataset of evidence over locations, which prints as a table once it is computed."""
+    """Dataset of diagnostics over locations, which prints as a table once it is computed."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Table of one location, or of the range over several."""
+        """Return the table as text, or a note if the summary is not computed."""
         return LAZY if self._is_lazy() else super().__repr__()
 
     def _repr_html_(self) -> str:
-        """The same table in a notebook."""
+        """Return the table as HTML for notebooks, or a note if the summary is not computed."""
         return f"<p>{escape(LAZY)}</p>" if self._is_lazy() else super()._repr_html_()
 
     def _is_lazy(self) -> bool:
-        """True if it prints as a table only after it is computed."""
+        """Return True if the summary must be computed before it prints as a table."""
         return set(VARIABLES) <= set(self) and bool(self.chunks)
 
     def is_whole(self) -> bool:
-        """True if all values of the table are present and in memory."""
+        """Return True if all values of the table are present and in memory."""
         if not set(VARIABLES) <= set(self) or LEVEL not in self.indexes or self.chunks:
             return False
         return self["n_cases"].dtype.kind == "i"  # a mean over locations is not a summary
 
     def as_table(self) -> Table:
-        """Return the table of one location, or of the range over several locations."""
+        """Return the table: values of one location, or median and range over several locations."""
         units = shown_units(self["crps"].attrs)
         rows = [
             self._row("CRPS", self["crps"], units),
@@ -109,7 +109,7 @@ class Summary(Shown):
 
 
 def _median_and_ends(values: np.ndarray) -> tuple[float, float, float]:
-    """Median, minimum and maximum of the values that are not NaN; NaN if there are none."""
+    """Return median, minimum and maximum of the values that are not NaN; NaN if all are NaN."""
     values = values[~np.isnan(values)]
     if not values.size:
         return np.nan, np.nan, np.nan
@@ -129,49 +129,54 @@ def summary(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> Summary:
-    """Evidence on forecasts: score, bias, spread, coverage, and tests of calibration.
+    """Compute score, bias, spread, coverage, and tests of calibration of forecasts.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test, n_resamples, block_length, seed
-        As for :func:`skce_test`. By default tests allow for the serial dependence that the data
-        show. ``block_length`` applies to the test of the PIT too. The test of the PIT takes cases
-        as independent if the test of the SKCE does.
+        See :func:`skce_test`. By default, tests allow for dependence of successive cases, estimated
+        from the data. ``block_length`` applies to the PIT test, too. If the SKCE test assumes
+        independent cases, the PIT test also assumes independent cases.
     augmented : bool
-        Add each observation to its own ensemble for the tests of calibration. They are then exact
-        for plain ensembles whose members are exchangeable with the observation.
+        True adds each observation to the ensemble of its case in the tests of calibration. The
+        tests are then exact if members and observation are exchangeable. This is only for plain
+        ensembles.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Summary
         A Dataset over locations: ``crps`` and ``bias``, in the unit of the variable;
-        ``spread_error_ratio``, 1 if calibrated; ``coverage`` of the central 50 and 90 % intervals
-        over ``level``, NaN if the levels of a forecast in quantiles do not reach their ends;
-        ``pit_p_value``; ``skce`` and ``skce_p_value``; ``pit_block_length`` and
-        ``skce_block_length``, the number of successive cases that count as one, for tests that
-        allow for dependence; ``n_cases`` and ``status`` of the SKCE. A p-value is NaN, and a
-        question mark in the table, if cases are too few for their dependence. Lazy if an input is;
-        a computed result prints as a table.
+        ``spread_error_ratio``, 1 if forecasts are calibrated; ``coverage`` of the central 50 and 90
+        % intervals over ``level``, NaN if forecasts consist of quantiles whose levels do not reach
+        the ends of the interval; ``pit_p_value``; ``skce`` and ``skce_p_value``;
+        ``pit_block_length`` and ``skce_block_length``, the number of successive cases that count as
+        one, for tests that allow for dependence; ``n_cases`` and ``status`` of the SKCE test. A
+        p-value is NaN, and a question mark in the table, if the cases are too few because they
+        depend on each other. The result is lazy if an input is lazy; a computed result prints as a
+        table.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, or dimensions, labels or units do not fit.
+        If there is more than one variable, or if dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----
     See :func:`crps`, :func:`spread_skill`, :func:`coverage`, :func:`pit_test` and
-    :func:`skce_test`. The tests take members as the only possible values. So they reject small
-    ensembles, and intervals contain less than their level, even if members and observation are
-    exchangeable; then set ``augmented=True``.
+    :func:`skce_test`. The tests treat members as the only possible values. So they reject small
+    ensembles even if members and observation are exchangeable; ``augmented=True`` avoids this. In
+    small ensembles, intervals also contain a smaller share of the observations than their level.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Terciles: probabilities of three categories, and the usual scores of seasonal forecasts."""
+"""Compute probabilities of terciles, and the usual scores of seasonal forecasts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .skill_scores import only_edges, ranked, ranked_reference, skill_of
 
 LEVELS = (1 / 3, 2 / 3)
 DIGITS = 5
-"""Number of significant digits of probabilities, in single precision."""
+"""Number of decimal places to which float32 probabilities are rounded."""
 ODDS = (1 / 3, 1 / 3, 1 / 3)
 """Probabilities of the climatological reference."""
 
@@ -67,59 +67,67 @@ def tercile_summary(
     fair: bool = False,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Probabilities of terciles, their skill, discrimination and reliability.
+    """Compute probabilities of terciles, and their skill, discrimination and reliability.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable; recalibrated ones too. Or probabilities of three
-        categories, from ``categories`` or ``cross_validate(output="categories")``.
+        Forecasts of one variable, raw or recalibrated: ensembles, quantiles, normal distributions
+        or mixtures. Or probabilities of three categories, from ``categories`` or
+        ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     edges : sequence of float or DataArray, optional
-        The lower and the upper tercile, in the unit of the variable; a DataArray along a dimension
-        of two that the forecast lacks, by location, date or part of the year, such as
-        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given, the terciles of
-        these observations, at each location over all cases: right for one season a year.
-        Probabilities of categories have their own edges.
+        The lower and the upper tercile, in the unit of the variable. A DataArray has a dimension of
+        size 2 that the forecast lacks. It may vary with location, date or part of the year, such as
+        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given, the edges are
+        the terciles of ``observations`` at each location over all cases; this is right for one
+        season a year. Leave ``edges`` out if the forecast consists of probabilities of categories:
+        it then has its own edges.
     fair : bool
-        Estimate the scores of an infinite ensemble from exchangeable members. Only for plain
-        ensembles.
+        True estimates the scores of an infinite ensemble from exchangeable members. This is only
+        for plain ensembles.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
         Over ``category`` (below_normal, near_normal and above_normal, with coordinates
-        ``lower_edge`` and ``upper_edge``): ``probability`` of each case as issued, and
-        ``conditional_probability`` of the category given it, by isotonic regression; over locations
-        ``mean_probability`` and the share of cases ``frequency``; ``roc_area`` with its standard
-        error ``roc_area_error``; ``brier_score``, which is
-        ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
-        ranked probability score; ``rpss``, its skill against odds of a third each, with
-        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``, which has a bit if one of the
-        categories happened in none or all of the cases. Lazy if an input is. Without ``edges``, and
-        if edges are equal or at least 5 % of the observations lie on one (a dry season), the odds
-        are the shares of these cases, so climatology has a skill of 0.
+        ``lower_edge`` and ``upper_edge``): ``probability`` of each case, as issued, and
+        ``conditional_probability``, the probability of the category given the issued one, by
+        isotonic regression. Over ``category`` and locations: ``mean_probability``; ``frequency``,
+        the share of cases in the category; ``roc_area`` with its standard error ``roc_area_error``;
+        ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over
+        locations: ``rps``, the mean ranked probability score; ``rpss``, the skill of the forecasts
+        against odds of one third for each category, with its standard error ``rpss_error`` and the
+        ``p_value`` of equal scores; ``n_cases``; ``status``, which reports if a category happened
+        in none of the cases. The result is lazy if an input is lazy. In three situations, the odds
+        are the shares of these cases in the categories, so that climatology has a skill of 0: if
+        ``edges`` are not given, if both edges are equal, or if at least 5 % of the observations
+        equal an edge (a dry season).
 
     Raises
     ------
     ValueError
-        If there is more than one variable, edges are not two increasing numbers, ``fair`` is set
-        for other forms than plain ensembles, or dimensions, labels or units do not fit.
+        If there is more than one variable, if edges are not two increasing numbers, if
+        ``fair=True`` and the forecast is not a plain ensemble, or if dimensions, labels or units of
+        the inputs do not match.
 
     Notes
     -----
-    Each part comes from its own function: :func:`xrecal.products.categories.categories`,
-    :func:`rpss`, :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` draws ``rpss`` of
-    a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. ROC areas and reliability
-    pool the places in ``dim``; the RPSS takes the terciles of each place. Terciles of these
-    observations use information from after the forecasts. For forecasts with the terciles of their
-    own hindcast, without bias, use
-    ``hindcast.recal.cross_validate(observations, output="categories")``.
+    These functions describe the parts: :func:`xrecal.products.categories.categories`, :func:`rpss`,
+    :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` plots ``rpss`` of a grid, and
+    :func:`xrecal.plot.tercile_map` plots the probabilities of one date. If ``dim`` contains places,
+    ROC areas and reliability use the cases of all places as one sample, but the RPSS compares with
+    the climatology of each place. If ``edges`` are not given, the terciles contain information that
+    was unknown when forecasts were issued. To avoid this, evaluate
+    ``hindcast.recal.cross_validate(observations, output="categories")``, whose terciles are
+    computed without the predicted cases.
 
     References
     ----------
@@ -164,12 +172,12 @@ def tercile_summary(
 
 
 def _odds(issued: xr.DataArray | None) -> Sequence[float] | None:
-    """Climatological odds of categories; None if they are not terciles."""
+    """Return climatological odds of one third each, or None if categories are not terciles."""
     return ODDS if issued is not None and list(issued[CATEGORY].values) == list(TERCILES) else None
 
 
 def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:
-    """Two terciles as thresholds; by default of the observations of each location."""
+    """Return two terciles as thresholds; by default, those of the observations at each location."""
     form = evidence.form
     if edges is None:
         (found,) = over_cases(
@@ -197,7 +205,7 @@ def _terciles(observations: np.ndarray) -> np.ndarray:
 
 
 def _in_category(events: Events) -> xr.DataArray:
-    """1 if the observation is in a category, 0 if not, NaN if unknown."""
+    """Return 1 if the observation is in a category, 0 if not, NaN if this is unknown."""
     dim = events.thresholds.dim
     above = events.happened.rename({dim: CATEGORY}).drop_vars(CATEGORY, errors="ignore")
     lower, upper = above.isel({CATEGORY: 0}), above.isel({CATEGORY: 1})
@@ -209,7 +217,7 @@ def _in_category(events: Events) -> xr.DataArray:
 def _ranked(
     evidence: Evidence, events: Events, fair: bool, odds: Sequence[float] | None
 ) -> dict[str, xr.DataArray]:
-    """Mean ranked probability score and its skill against odds, or the shares of these cases."""
+    """Return the mean RPS, and its skill against odds or against the shares of these cases."""
     scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
     others = ranked_reference(events, odds, evidence, of_levels=True)
     found = skill_of(scores, others, evidence)

@@ -1,4 +1,4 @@
-"""Weighted interval score of quantiles and of distributions."""
+"""Compute the weighted interval score of quantiles and of other forecasts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from xrecal.typing import FloatArray, IntArray
 
 WIS = Score("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
-"""Levels of the forecast hubs of influenza and COVID-19: the median and eleven intervals."""
+"""Levels that the hubs of influenza and COVID-19 ask for: the median and eleven intervals."""
 
 
 def wis_of(
     distribution: Distribution, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Weighted interval scores (L, T)."""
+    """Compute weighted interval scores (L, T)."""
     quantiles = distribution.quantile(levels)
     return (arrays.weighted_interval_score(observations, quantiles, levels),)
 
@@ -36,9 +36,10 @@ def quantile_wis_of(
     chosen: IntArray,
     all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Weighted interval scores (L, T) of the chosen (k,) of the issued quantiles.
+    """Compute weighted interval scores (L, T) of those issued quantiles that are ``chosen`` (k,).
 
-    With ``all_chosen``, scores of all quantiles that each forecast has, if these suit the score.
+    With ``all_chosen``, a forecast that lacks some quantiles is scored by its other quantiles, if
+    these contain the median and are symmetric about it.
     """
     from xrecal.arrays.scores.intervals import NEAR
 
@@ -63,38 +64,41 @@ def wis(
     levels: Sequence[float] | np.ndarray | None = None,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Weighted interval score (WIS) of forecasts of any form.
+    r"""Compute the weighted interval score (WIS) of forecasts of any form.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`.
+        See :func:`xrecal.diagnostics.crps`.
     levels : sequence of float, optional
-        Levels of the quantiles that count, in [0, 1]: 0.5 (the median), and with each level q also
-        1 - q. For forecasts in quantiles, some of the issued levels; by default all. For other
-        forecasts any levels; by default the 23 of forecast hubs: 0.01, 0.025, 0.05, 0.1, ..., 0.95,
-        0.975, 0.99.
+        Levels, in [0, 1], of the quantiles that count. They must contain 0.5 (the median), and for
+        each level q also 1 - q. If forecasts consist of quantiles, choose among the issued levels;
+        by default, all issued levels count. For other forecasts, choose any levels; by default, the
+        23 levels of forecast hubs count: 0.01, 0.025, 0.05, 0.1, ..., 0.95, 0.975, 0.99.
 
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each case in the unit of the variable, as from ``crps``; smaller is better.
-        NaN where the observation or one of the ``levels`` is missing. Without ``levels``, a
-        forecast that lacks some levels is scored at the others, if they suit the score.
+        Score >= 0 of each case in the unit of the variable, with the same dimensions as the result
+        of ``crps``; smaller is better. It is NaN where the observation, or the quantile at one of
+        the ``levels``, is missing. If ``levels`` are not given, a forecast that lacks some
+        quantiles is scored by its other quantiles, if these contain the median and are symmetric
+        about it.
 
     Raises
     ------
     ValueError
-        As for ``crps``, if the levels lack the median or are not symmetric about it, or if the
-        forecast in quantiles lacks one of them.
+        See ``crps``; also if the levels lack the median or are not symmetric about it, or if a
+        forecast of quantiles lacks one of the levels.
 
     Notes
     -----
-    The score [1]_ is the mean of the error of the median and the scores of the central intervals,
-    with weights :math:`\alpha / 2`; see :func:`xrecal.arrays.weighted_interval_score`. It equals
-    twice the mean quantile score over the levels. All levels count equally, so many levels in the
-    tails give the tails more weight. The ``crps`` of quantiles is another number: it takes
-    quantiles as members, each with the mass between the midpoints to its neighbours.
+    The score [1]_ is a weighted mean of the absolute error of the median and of the interval scores
+    of the central intervals, which have the weights :math:`\alpha / 2`; see
+    :func:`xrecal.arrays.weighted_interval_score`. The score equals twice the mean quantile score
+    over the levels. All levels count equally, so many levels in the tails give the tails more
+    weight. The ``crps`` of quantiles is another number: it treats quantiles as members. The weight
+    of each member is the probability between the midpoints to the neighbouring levels.
 
     References
     ----------
@@ -126,7 +130,7 @@ def wis(
 
 
 def _chosen(issued: FloatArray, asked: FloatArray | None, name: Hashable) -> IntArray:
-    """Numbers of the issued quantiles to use; ValueError if a given level was not issued."""
+    """Return positions of the issued quantiles to use; raise ValueError for levels not issued."""
     from xrecal.arrays.scores.intervals import NEAR
 
     if asked is None:

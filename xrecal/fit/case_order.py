@@ -1,4 +1,4 @@
-"""Added cases joined with the cases of a state: arrays, order, dates and positions."""
+"""Join added cases with the cases of a fitted model: arrays, order, dates and positions."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ from .shared_places import PLACES, place_labels
 from .state import Groups, arrays_of_cases
 
 Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
-"""Coordinates along the cases."""
+"""Coordinates along the dimension of the cases, by name."""
 
 ADDED = "xrecal_added"
-"""Dimension of the cases that are added."""
+"""Dimension of the added cases."""
 
 ADDED_MEMBER = "xrecal_added_member"
-"""Dimension of the members of the cases that are added."""
+"""Dimension of the members of the added cases."""
 
 DATES = ("year", "season", "days", "month_day", "day")
-"""Fields of an axis with values for each date; steps are renumbered."""
+"""Fields of a CaseAxis that may have one value per date. Steps are left out, as joined dates get
+new numbers."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """Order of stored and added cases."""
+    """Order in time of the stored and the added cases."""
 
     n_kept: int
     known: IntArray
-    """(t,) positions of the added cases among the stored cases, -1 for new cases."""
+    """(t,) position of each added case among the stored cases, -1 for a new case."""
     order: IntArray
-    """(n,) positions of all cases in the stored cases followed by the added cases."""
+    """(n,) index of each case, in order of time, in an array of the stored cases and then the added
+    cases."""
 
     @property
     def has_known(self) -> bool:
-        """True if the model already knows an added case."""
+        """True if the model already knows one of the added cases."""
         return bool((self.known >= 0).any())
 
     @property
@@ -54,14 +56,14 @@ class Order:
 
     @property
     def slots(self) -> IntArray:
-        """(t,) positions of the added cases, in order of arrival."""
+        """(t,) position of each added case, if new cases follow the stored ones as they arrive."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
     def at_positions(self, k: int) -> Order:
-        """The order of cases if each date has a case at each of k positions.
+        """Return the order of cases if each date has one case at each of k positions.
 
-        Cases of a date are next to each other.
+        The cases of a date are next to each other.
         """
         position = np.arange(k)
         known = np.where(
@@ -72,12 +74,12 @@ class Order:
 
 
 def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordinates]:
-    """Order of the dates of a fit and added dates, and the ascending labels of all cases.
+    """Return the order of stored and added dates, and the labels of all cases, ascending.
 
     Raises
     ------
     ValueError
-        If only one side has labels, or labels have different types.
+        If only the model or only the hindcast has labels, or their labels have different types.
     """
     dim, name = fitted.dim, f"calibration_{fitted.dim}"
     k = fitted.n_positions
@@ -104,7 +106,7 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
 
 
 def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray]:
-    """Order of the cases of a model and added cases, by positions in time."""
+    """Return the order of stored and added cases, and the positions in time of all cases."""
     import pandas as pd
 
     order, every = _ordered(pd.Index(kept), pd.Index(added))
@@ -112,7 +114,7 @@ def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray
 
 
 def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
-    """Order of the cases of two pandas indexes, and all labels, ascending."""
+    """Return the order of the cases of two pandas indexes, and all labels, ascending."""
     known = kept.get_indexer(added)
     of_new = np.flatnonzero(known < 0)
     both = kept.append(added[of_new])
@@ -122,7 +124,7 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
 
 
 def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
-    """Arrays (..., added, ...) of the added cases of each fit, in the form of a state."""
+    """Return arrays (..., added, ...) of the added cases of each fit, in the form of a state."""
     added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
     if pool is None:
         return added
@@ -136,7 +138,7 @@ def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
 
 
 def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
-    """Stored observations (..., added) of the added cases, NaN for new cases."""
+    """Return the stored observations (..., added) of the added cases, NaN for new cases."""
     at = kept.isel({CASE: np.maximum(order.known, 0)})
     seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
     known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]
@@ -144,7 +146,7 @@ def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
 
 
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
-    """Dates of the cases of a fit and of the ``added`` cases, if both have dates."""
+    """Return the dates of stored and ``added`` cases together, as far as both have dates."""
     kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
@@ -156,7 +158,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
-    """Labels of the pooled positions of the cases, for a number of dates."""
+    """Return the labels of the pooled position of each case, for a number of dates."""
     k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {
@@ -199,5 +201,5 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
 
 
 def _few(labels: Any) -> str:
-    """The first labels as text."""
+    """Return the first three labels as text."""
     return ", ".join(map(str, labels[:3])) + (", ..." if len(labels) > 3 else "")

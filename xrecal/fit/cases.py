@@ -1,4 +1,4 @@
-"""Cases of a chunk of places as arrays, for methods and for a state."""
+"""Arrays of the cases of a chunk of places, for methods and for the fitted state."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from xrecal.methods.covariates import Covariates, count_features, may_break
 from xrecal.typing import FloatArray, IntArray
 
 COVARIATE = "covariate_"
-"""Prefix of covariates among the variables of the state."""
+"""Beginning of the names of covariates in the state."""
 
 OBSERVATIONS = "observations"
 """Name of the observations in the state."""
 
 
 def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mapping[str, Parameter]:
-    """Parameters of a method by name, with covariates of these periods."""
+    """Return the parameters of a method by name; ``periods`` has periods of its covariates."""
     return _parameters_of(method, count_features(periods))
 
 
 @lru_cache(maxsize=256)
 def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Cached parameters of a method: a pool has a hundred, and each call reads them repeatedly."""
+    """Return cached parameters of a method: a pool has a hundred, and calls need them often."""
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
@@ -53,23 +53,24 @@ def cases_of(
     periods: Mapping[str, float | None],
     largest: FloatArray | None = None,
 ) -> tuple[Cases, IntArray]:
-    """Cases of L places, and bits of the status of each place.
+    """Return the cases of L places, and the status of each place as bits.
 
     Parameters
     ----------
     forecasts : mapping
         Parts of the forecasts (L, n, m).
     observed : mapping
-        Observations (L, n) by number, first of the variable itself, then of its partners.
+        Observations (L, n) by number: first those of the variable itself, then those of the
+        variables that are recalibrated jointly with it.
     covariates : mapping
         Covariates (L, n).
     axis : CaseAxis
         Dates of the cases.
     periods : mapping
-        Covariates that are used, with the period of each circular covariate.
+        Period of each covariate that the method uses, by name; None if it is not circular.
     largest : array, shape (L,), optional
-        Largest value that a model has seen, for comparison. By default each value is compared with
-        all other values of the place.
+        Largest value that the model has seen at each place, to find absurdly large values. By
+        default each value is compared with all other values of the place.
     """
     parts, values, filled = without_absurd(forecasts, list(observed.values()), largest)
     cases, flags = usable_cases(parts, values, covariates, axis, periods)
@@ -81,11 +82,12 @@ def without_absurd(
     observed: Sequence[FloatArray],
     largest: FloatArray | None = None,
 ) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
-    """Members (L, n, m) and observations (L, n), with NaN for absurdly large values.
+    """Replace absurdly large members (L, n, m) and observations (L, n) by NaN.
 
-    Also marks locations (L,) with such values. Values are compared with the ``largest`` (L,) value
-    that a model has seen, or with one another. Arrays of vectors are compared separately, as their
-    variables may have different units. Arrays on a GPU stay unchanged.
+    The last result marks the locations (L,) with such values. The function compares values with the
+    ``largest`` (L,) value that a model has seen, or by default with one another. It compares each
+    array of vectors alone, because variables may have different units. Arrays on a GPU stay
+    unchanged.
     """
     own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
     arrays = [*(parts[name] for name in own), *observed]
@@ -113,7 +115,7 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Cases from values that are not absurdly large; see :func:`cases_of`.
+    """Return cases and status bits, from values that are not absurdly large; see :func:`cases_of`.
 
     A case without a date is unusable if a covariate needs the date. The median of the record
     replaces other missing covariates.
@@ -134,13 +136,13 @@ def usable_cases(
 
 
 def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Types of the stored parts of forecasts, by name; quantiles are stored with their masses."""
+    """Return the types of the stored parts of forecasts by name; quantiles get weights, too."""
     types = {name: part.dtype for name, part in parts.items() if name != "levels"}
     return types | ({"weights": types["loc"]} if "levels" in parts else {})
 
 
 def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
-    """Parts (L, n, m) of the forecasts of cases, in the form of the state."""
+    """Return the parts (L, n, m) of the forecasts of cases as the state stores them."""
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
@@ -152,30 +154,30 @@ def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
 
 
 class Kept(NamedTuple):
-    """Cases of a chunk of places and their fit, as stored in a state."""
+    """Cases of a chunk of places, and their fit, as the state stores them."""
 
     forecasts: Named
-    """Parts (L, n, m)."""
+    """Parts (L, n, m) of the forecasts, by name."""
     observations: FloatArray
     """(L, n)"""
     covariates: Named
-    """(L, n)"""
+    """(L, n) by name"""
     fitted: Named
     """Parameters, ``n_cases`` and ``status`` by name."""
 
     def cases(self, periods: Mapping[str, float | None], axis: CaseAxis) -> Cases:
-        """The cases, with covariates of these periods and dates."""
+        """Return the cases, with the dates ``axis`` and the covariates in ``periods``."""
         forecasts = forecasts_of(self.forecasts) if self.forecasts else None
         return Cases(forecasts, self.observations, self.known_covariates(periods), axis)
 
     def known_covariates(self, periods: Mapping[str, float | None]) -> Covariates:
-        """Covariates of the cases, with these periods."""
+        """Return the covariates of the cases that ``periods`` names."""
         values = [self.covariates[name] for name in periods]
         return covariates_of(values, periods, self.observations)
 
 
 def kept_of(state: Named) -> Kept:
-    """Cases and fit, from the arrays (L, ...) of a state by name."""
+    """Return the cases and the fit from the arrays (L, ...) of a state, given by name."""
     parts = {name: a for name, a in state.items() if is_part(name)}
     known = {n.removeprefix(COVARIATE): a for n, a in state.items() if n.startswith(COVARIATE)}
     others = {*parts, *(COVARIATE + name for name in known), OBSERVATIONS}
@@ -186,9 +188,9 @@ def kept_of(state: Named) -> Kept:
 def without_unseen(
     parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Parts (L, T, m) of new forecasts, NaN for values far beyond all that the fit has seen.
+    """Return new forecasts (L, T, m) with NaN for values far beyond all that the fit has seen.
 
-    Each forecast is checked alone, so the result does not depend on the other forecasts of a call.
+    The function checks each forecast alone, so other forecasts of the call do not affect it.
     Arrays on a GPU stay unchanged.
     """
     cleaned = dict(parts)
@@ -204,19 +206,19 @@ def without_unseen(
 
 
 def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Largest absolute value (L,) of arrays (L, ...).
+    """Return the largest absolute value (L,) of arrays (L, ...).
 
-    Zero on a GPU, because values are not searched there.
+    On a GPU the function does not search values, and returns zero.
     """
     xp = namespace(seen[0])
     return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Forecasts (L, n, m) from their parts.
+    """Return forecasts (L, n, m) from their parts.
 
-    For vectors, the members of one variable follow those of another. A member that is missing in
-    one variable is missing in all.
+    For vectors, the last axis has the members of the first variable, then those of the second, and
+    so on. A member that is missing in one variable counts as missing in all variables.
     """
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
@@ -233,12 +235,12 @@ def in_blocks(
     n_cases: int,
     shape: tuple[int, int],
 ) -> Iterator[list[FloatArray]]:
-    """Products (l, T, ...) of forecasts, computed for one block of locations after another.
+    """Yield products (l, T, ...) of forecasts for one block of l locations after another.
 
-    The weights of a block fit into the workspace. Many forecasts at one location are also computed
-    in parts. These parts are larger, as each part rebuilds the fit. ``products`` gets the locations
-    and the part of the forecasts. ``shape`` has the number of locations, and the number of
-    forecasts at each location.
+    A block is so small that its weights fit into the workspace. If a location has many forecasts,
+    the function divides these into parts, too. A part may need four times the workspace, because
+    each part rebuilds the fit. ``products`` takes slices of the locations and of the forecasts.
+    ``shape`` is the number of locations, and the number of forecasts at each location.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -253,9 +255,9 @@ def in_blocks(
 def covariates_of(
     values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
 ) -> Covariates:
-    """Stack covariates (L, n).
+    """Stack arrays (L, n) of covariates.
 
-    Without covariates, take shape and library from the array ``like``.
+    If there are no covariates, the result has the shape and the array library of ``like``.
     """
     xp = namespace(like)
     stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
@@ -263,11 +265,11 @@ def covariates_of(
 
 
 def own_members(method: Method) -> str:
-    """Name of the array of a state with the members of the variable itself."""
+    """Return the name of the stored array that has the members of the variable itself."""
     variables = method.variables
     return "loc" if variables is None else f"{VECTOR}{variables.own}"
 
 
 def is_part(name: str) -> bool:
-    """Return whether an array of the state has calibration forecasts."""
+    """Return whether an array of the state has a part of the calibration forecasts."""
     return name in ("loc", "scale", "weights") or name.startswith(VECTOR)

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 SAMPLE = 64
-"""Number of places in the sample. The mean over the sample has an eighth of the noise of one
-place."""
+"""Number of places in the sample. The random error of a mean over the sample is an eighth of that
+of one place."""
 
 RANK = "rank"
-"""Group with the ranks (L,) of places in the sample, -1 for other places."""
+"""Name of the group with the ranks (L,) of places in the sample, -1 for other places."""
 
 TIMELINES = "timelines"
 FIRST_PASS = "the first pass over places"
@@ -55,24 +55,24 @@ NOTHING: Named = MappingProxyType({})
 
 
 class Recording(Protocol):
-    """A task on a chunk of places that can run the first pass."""
+    """A task on a chunk of places that can also run the first pass."""
 
     @property
     def method(self) -> Method:
-        """The method that learns."""
+        """Method that learns from the cases."""
 
     @property
     def periods(self) -> Mapping[str, float | None]:
-        """Covariates, with the period of each circular covariate."""
+        """Period of each covariate by name; None if it is not circular."""
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Common regrets of the places in each round."""
+        """Return the common regrets of the places in each round."""
 
 
 def with_common_regrets(
     task: Recording, given: Inputs, form: Form, places: Sequence[Hashable]
 ) -> tuple[dict[str, Any], dict[str, xr.DataArray]]:
-    """Inputs of a task, with common regrets of places if its method needs them.
+    """Return the inputs of a task, with common regrets of places if its method needs these.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def with_common_regrets(
     form : Form
         Forecasts, with the labels of places.
     places : sequence of hashable
-        Dimensions of places; none if cases are pooled.
+        Dimensions of places; empty if cases are pooled.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def with_common_regrets(
 
 
 def nothing_in_common(task: Recording) -> dict[str, xr.DataArray]:
-    """Empty common parameters of all places."""
+    """Return the parameters that all places share, filled with NaN."""
     if not task.method.in_common:
         return {}
     sizes = _sizes_of_shared(task).items()
@@ -113,7 +113,7 @@ def nothing_in_common(task: Recording) -> dict[str, xr.DataArray]:
 
 
 def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Array (n,) of objects, each in one piece even if it is a sequence."""
+    """Return an array (n,) of objects; an object that is a sequence stays one entry."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         array[i] = value
@@ -121,7 +121,7 @@ def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
-    """Dimensions and sizes of the parameters that all places share."""
+    """Return the dimensions and sizes of the parameters that all places share."""
     parameters = parameters_of(task.method, task.periods).items()
     return {
         name: dict(p.sizes(0).items()) for name, p in parameters if name in task.method.in_common
@@ -131,7 +131,7 @@ def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
 def _ranks(
     given: Inputs, order: IntArray, places: Sequence[Hashable], shape: Sequence[int]
 ) -> xr.DataArray:
-    """Ranks of the first places with observations, in the given order; -1 for all other places."""
+    """Return ranks of the first places with observations, in the given order; -1 elsewhere."""
     observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
     there = labelled(observed).notnull().any([d for d in observed.dims if d not in places])
     there = there.drop_vars(list(there.coords))
@@ -150,9 +150,9 @@ def _ranks(
 
 
 def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
-    """Ranks of places, in the shape of ``there``.
+    """Return the ranks of sampled places, in the shape of ``there``; -1 for other places.
 
-    If no place has observations, these are the ranks of the first places.
+    If no place has observations, the sample consists of the first places.
     """
     in_order = there.ravel()[order]
     first = order[in_order | ~in_order.any()][:SAMPLE]
@@ -162,7 +162,7 @@ def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
 
 
 def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
-    """One object for each chunk: the arrays of the sampled places in it."""
+    """Return one object for each chunk, with the arrays of the sampled places of the chunk."""
     arrays, core = arrays_of(given)
     require_one_side(_sampled, arrays, FIRST_PASS)
     args = xr.align(*map(labelled, arrays), join="exact", copy=False)
@@ -177,7 +177,7 @@ def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
 
 
 def _sampled(**given: Named) -> tuple[IntArray, dict[str, dict[Any, npt.NDArray[Any]]]]:
-    """Ranks of the sampled places of a chunk, and their arrays by group and name."""
+    """Return the ranks of sampled places of a chunk, and their arrays by group and name."""
     ranks = given.pop(RANK)[0]
     at = np.flatnonzero(ranks >= 0)
     return ranks[at], {g: {name: a[at] for name, a in of.items()} for g, of in given.items()}
@@ -185,7 +185,7 @@ def _sampled(**given: Named) -> tuple[IntArray, dict[str, dict[Any, npt.NDArray[
 
 @dataclass(frozen=True)
 class _FirstPass:
-    """Function from the sampled places of all chunks to their common regrets."""
+    """Function that returns common regrets from the sampled places of all chunks."""
 
     task: Recording
 

@@ -1,4 +1,4 @@
-"""Covariates of a method: the named covariates, or else all given covariates."""
+"""Covariates of a method: those that the user names, or else all that the user gives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def checked(
     call: str,
     covariates: Given = None,
 ) -> Method:
-    """Return the method with the covariates that a call names or gives.
+    """Return the method with the covariates that the user's call names or gives.
 
     Raises
     ------
@@ -38,12 +38,12 @@ def checked(
 
 
 def names_in(given: Given) -> tuple[str, ...]:
-    """Return the names of all given covariates, including two from each forecast."""
+    """Return the names of all given covariates; a covariate that is a forecast has two names."""
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 
 def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
-    """Return the method with ``condition_on``, if it has this field and the field is None."""
+    """Return the method with ``condition_on``, if it has this field and its value is None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
@@ -51,7 +51,7 @@ def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Metho
 
 
 def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
-    """Return the method with two names, mean and spread, for each covariate that is a forecast."""
+    """Return the method with names of mean and spread for each covariate that is a forecast."""
     changes: dict[str, object] = {}
     own = names_of(method.condition_on)
     wide = tuple(dict.fromkeys(n for name in own for n in names.get(name, (name,))))
@@ -64,12 +64,12 @@ def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
 
 
 def _names_some(method: Method) -> bool:
-    """Return whether a method, or a method in it, names covariates or explicitly names none."""
+    """Return whether a method, or a component of a pool, sets ``condition_on``, even to nothing."""
     return any(one.condition_on is not None for one in (method, *method.mixed))
 
 
 def _is_open(method: Method) -> bool:
-    """Return whether a pool decides by the dates of its cases whether to use the season."""
+    """Return whether a method is a pool that decides by dates of cases if it uses the season."""
     of_season = getattr(method, "settles_covariates", False)
     return of_season and method.condition_on is None and getattr(method, "methods", None) is None
 
@@ -79,7 +79,7 @@ def settled(
 ) -> tuple[Method, str | None]:
     """Return the method with its settings for these cases, and a remark; see :meth:`Method.check`.
 
-    A pool that decides on the season takes the ``given`` covariates, too.
+    A pool that decides if it uses the season also conditions on the ``given`` covariates.
     """
     is_open = _is_open(method)
     method, note = method.check(axis, n_cases)
@@ -92,7 +92,7 @@ def settled(
 def name_some(
     methods: Iterable[Method], condition_on: str | tuple[str, ...] | None, given: Given
 ) -> bool:
-    """Return whether methods, or an argument for all of them, name some of the given covariates."""
+    """Return whether ``methods``, or ``condition_on`` for all of them, name a given covariate."""
     named = {*names_of(condition_on), *(n for method in methods for n in method.covariates)}
     return not named.isdisjoint(names_in(given))
 
@@ -100,8 +100,8 @@ def name_some(
 def used_by(method: Method, given: Given, *, named: bool) -> Given:
     """Return the covariates that a checked method conditions on.
 
-    A pool that decides on the season takes all covariates, except those ``named`` for other
-    methods.
+    A pool that decides if it uses the season conditions on all given covariates, unless ``named``
+    is true: methods name some of these.
     """
     if not named and _is_open(method):
         return given

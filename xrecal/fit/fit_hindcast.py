@@ -1,7 +1,8 @@
 """Fit a Recalibrator to a hindcast and observations.
 
-:func:`fit` pairs variables, prepares the cases of each variable with :func:`prepare`, and fits
-them. Cross-validation, plans and ridge curves also prepare their cases with :func:`prepare`.
+:func:`fit` matches forecasts with observations, prepares the cases of each variable with
+:func:`prepare`, and fits the method to these cases. Cross-validation, plans and ridge curves also
+prepare their cases with :func:`prepare`.
 """
 
 from __future__ import annotations
@@ -73,106 +74,117 @@ def fit(
     Parameters
     ----------
     hindcast : DataArray or Dataset
-        Past forecasts in any of the four forms: members along a member dimension (NaN members are
-        left out); members with weights (``NAME`` and ``NAME_weight``); quantiles along ``quantile``
-        (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc`` and ``NAME_scale``; a
-        mixture also has ``NAME_weight``, over ``component``). A Dataset may hold several variables.
+        Past forecasts in any of the four forms: members along a member dimension (the fit leaves
+        out NaN members); members with weights (``NAME`` and ``NAME_weight``); quantiles along
+        ``quantile`` (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc`` and
+        ``NAME_scale``; a mixture also has ``NAME_weight``, over ``component``). A Dataset may hold
+        several variables.
     observations : DataArray, Dataset or dict
-        Observations in the same units. Labels along the calibration dimension match them to the
-        forecasts. Labels of locations must be equal; observations may lack a location dimension.
-        For forecasts over starts and leads, observations may be over valid time (a dimension of
-        dates, with any name). Each forecast then gets the observation at its coordinate
-        ``valid_time``, or at its start plus lead, in the ``units`` of the lead. For a Dataset of
-        forecasts: a Dataset with the same names, a dict from forecast name to observation, or a
-        DataArray if there is only one forecast.
+        Observations in the units of the hindcast. Labels along the calibration dimension match
+        observations to forecasts. Labels of locations must be equal; observations may lack a
+        location dimension. For forecasts over starts and leads, observations may be over valid time
+        (a dimension of dates, with any name). Each forecast then gets the observation at its
+        coordinate ``valid_time`` or, without this coordinate, at its start plus lead; the attribute
+        ``units`` of the lead is the unit of leads. If the hindcast is a Dataset, give a Dataset
+        with the same names, or a dict from name to observations. A DataArray is enough if the
+        Dataset has only one forecast.
     method : Method
         Settings such as :class:`xrecal.CKME`, :class:`xrecal.LinearPool` or :class:`xrecal.EMOS`.
     dim : hashable, optional
-        The calibration dimension. Recognised by CF standard name or name (time, init, ...).
+        The calibration dimension. By default xrecal recognises it by its CF standard name or its
+        name (time, init, ...).
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
     condition_on : str or tuple of str, optional
         Covariates that are known when the forecast is issued: "season" (the day of the year of the
         valid time, at each lead), or names. The result is calibrated given the forecast and these
         covariates. The argument applies to a method whose own ``condition_on`` is None. By default
-        a method conditions on all ``covariates`` that you give, and a pool also on the season.
+        a method conditions on all ``covariates`` that you give. A pool also conditions on the
+        season.
     covariates : dict from str to DataArray or Dataset, optional
-        Covariates by name, along the calibration dimension and perhaps locations. Coordinates of
-        the hindcast serve as well, if ``condition_on`` names them. A circular covariate has an
-        attribute ``period``. A covariate may be a forecast in any of the four forms. Its mean is
-        then the covariate ``NAME``, and the logarithm of its standard deviation is
-        ``NAME_spread``. If a covariate is NaN, its median over the record replaces it.
+        Covariates by name, along the calibration dimension and perhaps along locations. Coordinates
+        of the hindcast are covariates too, if ``condition_on`` names them. A circular covariate
+        needs an attribute ``period``. A covariate may be a forecast in any of the four forms. Its
+        mean is then the covariate ``NAME``, and the logarithm of its standard deviation is the
+        covariate ``NAME_spread``. If a value of a covariate is NaN, the median of this covariate
+        over the record replaces it.
     pool : str, tuple of str or dict, optional
-        Location dimensions whose cases one fit learns from together, for small samples. The fit
-        serves forecasts at all positions along them. ``{"lat": 3, "lon": 3}`` instead gives each
-        location a fit of its own, to the cases in a window of 3 by 3 positions (odd numbers).
-        A quantity that differs between positions, such as the lead, may then be a covariate.
-        Beyond 1500 cases all places share a CKME of their errors. In a LinearPool this CKME is one
-        more component at each place, and in an OnlinePool it is one more expert. Methods that do
-        not compare cases, such as EMOS, learn from all cases. Beyond 1500 cases, windows raise an
-        error, and so do settings that the shared CKME does not have.
+        Location dimensions along which one fit learns from the cases of all positions, for short
+        records. The same fit recalibrates the forecasts at all these positions.
+        ``{"lat": 3, "lon": 3}`` instead gives each location a fit of its own, to the cases in a
+        window of 3 by 3 positions (widths must be odd). With ``pool``, a quantity that differs
+        between positions, such as the lead, may be a covariate. With more than 1500 pooled cases,
+        all places share one CKME, which learns the errors of their forecasts. In a LinearPool this
+        CKME is one more component at each place, and in an OnlinePool it is one more expert.
+        Methods that do not compare cases with one another, such as EMOS, learn from all cases.
+        With more than 1500 cases, windows raise an error, and so do settings that the shared CKME
+        does not have.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind. The method compares
         forecasts as ensembles of vectors, each variable in units of its spread. A past case has one
-        weight for all variables, so members are observed vectors.
+        weight for all variables, so the members of the result are observed vectors.
     period : float or dict from str to float, optional
         Period of a circular variable, such as 360 for a wind direction in degrees, or of several
         variables by name. The method then compares values as points on a circle. The attribute
-        ``circular_period`` of the hindcast's variable does the same; the recalibrated forecast has
-        this attribute too.
+        ``circular_period`` of the hindcast's variable has the same effect. The recalibrated
+        forecast gets this attribute too.
     features : str or sequence of str, optional
         Coordinates with numbers along the pooled dimensions, such as ("slope", "coast"). A shared
-        fit compares places by them. It always uses latitude, longitude, height and lead.
+        fit compares places by these numbers. It also uses latitude, longitude, height and lead, if
+        the hindcast has them.
     choose : "together", "each", or name or names of dimensions
-        Places that choose settings together by cross-validation: kernel, support, ridge, weights
-        of a pool and tails. "together": all places of a kind, from a sample of at most 64 of them.
-        "each": each place alone, although its own cases determine the settings poorly. Names of
-        dimensions, such as ("lat", "lon"): the places along these dimensions, so each lead has its
-        own settings.
+        Places that choose settings (kernel, support, ridge, weights of a pool and tails) together
+        by cross-validation. "together": all places of a kind choose together, from a sample of at
+        most 64 of these places. "each": each place chooses alone, although its own cases determine
+        the settings poorly. Names of dimensions, such as ("lat", "lon"): the places along these
+        dimensions choose together, so each lead has its own settings.
     min_samples : int
-        Locations with fewer complete cases get NaN and a status.
+        Least number of complete cases. Locations with fewer complete cases get NaN and a status.
     progress : bool
-        Whether work of more than 3 s shows its progress on standard error: a bar on a terminal and
-        in a notebook, elsewhere a line every 10 s.
+        Whether to show the progress of work of more than 3 s on standard error: as a bar on a
+        terminal and in a notebook, elsewhere as a line every 10 s at first.
 
     Returns
     -------
     Recalibrator
-        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`, which shows the
-        progress then. A fit in memory uses one core. In chunks of locations, such as
-        ``hindcast.chunk({"lat": 8})``, it uses all cores.
+        The model. It is lazy if an input is a Dask array; then
+        :meth:`xrecal.Recalibrator.compute` does the work and shows the progress. A fit to arrays in
+        memory uses one core. A fit to chunks of locations, such as ``hindcast.chunk({"lat": 8})``,
+        uses all cores.
 
     Raises
     ------
     ValueError
-        If dimensions, labels, units, chunks or the number of cases do not fit; the message says
-        what to change. Problems of values raise no error; they give the location a status.
+        If dimensions, labels, units, chunks or the number of cases are wrong; the message names a
+        remedy. Wrong values raise no error; instead the location gets a status.
     TypeError
-        If an input is of another type, or holds integers or objects.
+        If an input has a wrong type, or its values are integers or objects.
 
     Notes
     -----
     All dimensions except the calibration and the member dimension are locations. Each location has
-    a fit of its own unless pooled. The fit does not change its inputs. Cross-validation holds out
-    pooled cases of one date together, and counts gaps in dates. With windows the fitted state holds
-    the cases of each location once for every neighbour.
+    a fit of its own unless ``pool`` joins locations. The fit does not change its inputs.
+    Cross-validation holds out pooled cases of one date together, and counts gaps in dates. With
+    windows the fitted state stores the cases of each location once for every window that has it.
 
     If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
-    as far as its record supports them. The fit learns the errors around the centre, in units of the
-    spread, from all places together. They depend on the shape of the forecast, on covariates, and
-    on coordinates of the places (latitude, longitude, height, lead), which the fit reads. Hindcast
-    and observations may be cut along cases and places. Members are 200 quantiles of equal mass,
-    within the range of the errors, so there are no tails. The same model serves places that were
-    not in the hindcast, by their coordinates. The state's ``record`` describes the record of each
+    as far as its record determines these. The fit learns the errors around the centre, in units of
+    the spread, from all places together. These errors depend on the shape of the forecast, on
+    covariates, and on coordinates of the places (latitude, longitude, height, lead), which the fit
+    reads. Dask may cut hindcast and observations along cases and places. The members of the result
+    are 200 quantiles of equal mass. They lie within the range of the errors, so there are no tails.
+    The same model also recalibrates forecasts at places that were not in the hindcast, if the
+    forecast has their coordinates. The array ``record`` of the state describes the record of each
     place: long enough, shorter than ``min_samples``, missing, or unlike all others. A record unlike
     all others perhaps has another unit.
 
-    A :class:`xrecal.LinearPool` of more than 1500 pooled cases is a pool at each place. Its last
-    component is the shared CKME. Weights come from held-out forecasts of all components. At a place
-    with fewer than ``min_samples`` cases, or one that was not in the hindcast, the shared CKME has
-    all the weight. Updates add to the cases of each place; the shared CKME stays as it is until the
-    next fit. In an :class:`xrecal.OnlinePool` the shared CKME is one expert at each place, and
-    updates change it too.
+    With more than 1500 pooled cases, a :class:`xrecal.LinearPool` makes a pool at each place. The
+    last component of each pool is the shared CKME. The weights are learned from held-out forecasts
+    of all components. At a place with fewer than ``min_samples`` cases, and at a place that was not
+    in the hindcast, the shared CKME gets all the weight. Updates add cases to each place, but the
+    shared CKME stays unchanged until the next fit. In an :class:`xrecal.OnlinePool` the shared CKME
+    is one expert at each place, and updates change it too.
 
     Examples
     --------
@@ -216,7 +228,10 @@ def fit_group(
     min_samples: int,
     choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
-    """Fit variables that differ only in observations; ``observed`` are attributes of these."""
+    """Fit variables that differ only in their observations.
+
+    ``observed`` has the attributes of the observations by variable.
+    """
     one = next(iter(prepared.values()))
     method, vectors, periods = one.method, one.method.variables, one.periods
     if vectors is not None:
@@ -268,7 +283,7 @@ def _described(
     prepared: Prepared,
     periods: Mapping[str, float | None],
 ) -> xr.Dataset:
-    """Add attributes that explain a state and its covariates."""
+    """Add attributes that explain the arrays of a state and its covariates."""
     state = describe_state(state, method, attrs, periods)
     if method.by_sums:
         own = {name: prepared.covariates[name].attrs for name in periods}
@@ -280,7 +295,7 @@ def _described(
 def pair_hindcast(
     form: Form, observed: xr.DataArray, method: Method, dim: Hashable | None
 ) -> Pairs:
-    """Cases of a variable in order of time.
+    """Return the cases of a variable in order of time.
 
     Raises ValueError if the method cannot compare the forecasts.
     """
@@ -301,10 +316,10 @@ def prepare(
     *,
     in_splits: bool = False,
 ) -> Prepared:
-    """Pool and date the cases of a variable, and read its covariates and features of places.
+    """Prepare the cases of a variable: their pool, dates, covariates and features of places.
 
-    With ``in_splits`` each fit has only some dates and pools its own cases. The prepared pool then
-    has all positions, the axis has the dates, and named members do not have weights yet.
+    ``in_splits`` means that each fit will get only some dates and pool its own cases. The result
+    then has a pool of all positions, one entry per date, and named members without weights.
     """
     dim = pairs.dim
     assert dim is not None
@@ -360,7 +375,7 @@ def prepare(
 def _require_use(
     features: str | Sequence[str], method: Method, pool: Pool | None, n_dates: int
 ) -> None:
-    """Raise ValueError for features of places that the fit does not use."""
+    """Raise ValueError if the user names features of places that the fit does not use."""
     if not features:
         return
     if pool is None or not (pools_share(method, pool, n_dates) or shares(method, pool, n_dates)):
@@ -398,7 +413,7 @@ def _with_shared(
     pool: Pool,
     members: NamedMembers | None,
 ) -> Prepared:
-    """Pools at each place, in which a shared component competes with the place's own components."""
+    """Prepare pools at each place, of one shared component and of the place's own components."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)
@@ -422,7 +437,7 @@ def _with_shared(
 
 
 def _refuse_reserved(form: Form, method: Method) -> None:
-    """Raise ValueError for a dimension with a name that the state needs."""
+    """Raise ValueError if a dimension has a name that the state needs."""
     taken = {CASE, CASE_MEMBER, MODEL, "quantile", *PARTS, "observations", "n_cases", "status"}
     for name, parameter in method.parameters(0).items():
         taken |= {name, *parameter.dims}

@@ -1,4 +1,4 @@
-"""A fitted method: settings, and state at every location. ``model.py`` adds its calls."""
+"""Fitted models: settings, and state at every location. ``model.py`` adds the user's methods."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ CASE_MEMBER = "calibration_member"
 """Dimension of the members of the calibration cases in the state."""
 
 MODEL, MODEL_PARTS = "calibration_model", ("model_weight", "model_offset")
-"""Dimension of the models of named members in the state, and the arrays along it."""
+"""Dimension of named models in the state, and names of the arrays along this dimension."""
 
 SEEN, ABOUT = "seen", "covariates"
-"""Array with the ranges of covariates, in a fit that stores sums; attribute with their names."""
+"""Name of the array with ranges of covariates, in a fit that stores sums. Its attribute ``ABOUT``
+describes these covariates."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
-    """Chunks of the arrays of a state along each dimension; chunks of coordinates may differ."""
+    """Return the chunks of the arrays of a state by dimension; coordinates do not count."""
     return state.drop_vars([n for n in state.coords if n not in state.xindexes]).chunksizes
 
 
@@ -53,7 +54,7 @@ class FittedVariable:
     method: Method
     """Method with the settings that the fit used; see :meth:`Method.check`."""
     periods: Mapping[str, float | None]
-    """Covariates, with the period of each circular covariate."""
+    """Period of each covariate by name; None if it is not circular."""
     n_matched: int
     n_forecasts: int
     min_samples: int
@@ -63,23 +64,26 @@ class FittedVariable:
     n_added: int = 0
     """Number of cases added by updates."""
     leads: MatchedLeads | None = None
-    """Number of cases with an observation at each lead, if there are leads."""
+    """Leads, and the number of cases with an observation at each lead; None without leads."""
     jointly: tuple[Hashable, ...] = ()
     """Variables recalibrated jointly, including this one."""
     selected: Places | None = None
-    """Positions of these fits among all fits of the model, after a selection; never stored."""
+    """Positions of these fits among all fits of the model, if only some fits were selected.
+
+    A stored model does not have this field.
+    """
 
     def __repr__(self) -> str:
         return f"<fitted variable along {self.dim!r}, {self.kind}: {self.method!r}>"
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Arrays of the state with choices and fitted parameters of the method, by name."""
+        """Descriptions of the arrays of the state with choices and fitted parameters, by name."""
         return parameters_of(self.method, self.periods)
 
     @property
     def members(self) -> str:
-        """Name of the array of the state with the members of the variable, if it is stored."""
+        """Name of the array of the state with the members of the variable, if the fit stores it."""
         return own_members(self.method)
 
     @property
@@ -89,7 +93,7 @@ class FittedVariable:
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
-        """Covariates of forecasts, also those that identify the place, and their periods."""
+        """Period of each covariate of forecasts, also of those that identify the place."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property
@@ -103,7 +107,7 @@ class FittedVariable:
 
     @property
     def observed(self) -> xr.DataArray:
-        """Known observations (..., case) at each location, of all its places."""
+        """Known observations (..., case) at each location; in a shared fit, of all its places."""
         observed = self.state["observations"]
         if not self.method.by_sums:
             return observed
@@ -114,9 +118,10 @@ class FittedVariable:
 
     @property
     def climatology(self) -> xr.DataArray:
-        """Observations (..., case) of each location alone, or of all places if they share a fit.
+        """Observations (..., case) that make up the climatology of each location.
 
-        The result has no coordinates of the cases.
+        Places with one fit share one climatology. With windows, neighbours do not count. The result
+        has no coordinates of the cases.
         """
         cases = slice(None) if self.pool is None else self.pool.own_cases
         own = self.observed.isel({CASE: cases})
@@ -124,15 +129,15 @@ class FittedVariable:
 
     @property
     def n_positions(self) -> int:
-        """Number of cases per date in the state: the pooled positions.
+        """Number of cases per date in the state, which is the number of pooled positions.
 
-        It is one for a shared fit, as its cases are dates.
+        A shared fit has one case per date.
         """
         return 1 if self.pool is None or self.method.by_sums else len(self.pool.taken)
 
     @property
     def locations(self) -> tuple[Hashable, ...]:
-        """Dimensions with a fit of their own."""
+        """Dimensions along which each position has its own fit."""
         return self.state.variables["status"].dims
 
 
@@ -144,7 +149,7 @@ class Fitted:
     variables: Mapping[Hashable, FittedVariable]
 
     def __getitem__(self, name: Hashable) -> Self:
-        """The recalibrator of one variable."""
+        """Return the model of one variable."""
         if name not in self.variables:
             raise KeyError(f"no variable {name!r}; fitted are {list(self.variables)}")
         return replace(self, variables={name: self.variables[name]})
@@ -156,7 +161,7 @@ class Fitted:
         Raises
         ------
         ValueError
-            If several variables are fitted.
+            If the model has several variables.
         """
         if len(self.variables) != 1:
             raise ValueError(
@@ -187,7 +192,7 @@ class Fitted:
 
     @explained("model.persist")
     def persist(self) -> Self:
-        """Return a model whose state Dask starts to compute, into the memory of its workers.
+        """Let Dask start to compute the state in the memory of its workers; return the model.
 
         Examples
         --------
@@ -225,9 +230,10 @@ class Fitted:
 def dtype_of_members(
     method: Method, form: Form, observations: xr.DataArray
 ) -> np.dtype[np.floating[Any]]:
-    """Floating type of the members that a method issues for forecasts.
+    """Return the floating type of the members that a method issues for forecasts.
 
-    Members that are not observations have the precision of the less precise input.
+    Members that are past observations have the type of the observations. Other members have the
+    precision of the less precise input.
     """
     if method.shares_members:
         return observations.dtype

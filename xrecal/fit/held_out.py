@@ -1,4 +1,4 @@
-"""Held-out distributions: each case is predicted by fits that have not learned from it."""
+"""Held-out forecasts: fits predict cases from which they have not learned."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 LONGEST_MONTH = 31 * SECONDS["day"]
 
 EACH_LEAD = "the delay of each lead"
-"""Text for the gap of a model that learns from each forecast after the forecast has verified."""
+"""Text about the gap of a model that learns from each forecast once the forecast has verified."""
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Kind of splits: which cases are held out, and which cases each fit learns from."""
+    """Settings of splits, which determine the held-out cases and the cases of each fit."""
 
     by: By
     gap: Span | None = 0
@@ -65,25 +65,28 @@ class Splits:
     pool: PoolOver = None
     min_samples: int = 20
     year_start: str | int | None = None
-    """As users type it."""
+    """Start of a year, as users type it."""
     refit: Span | None = None
     """Time between two fits of a model that is updated in between."""
     updates: bool = False
     """True if a model is updated instead of refitted each time."""
     choose: Choose = TOGETHER
-    """Places from which the choices of a fit come."""
+    """Places that choose their settings together, as in ``fit``."""
     features: str | Sequence[str] = ()
-    """Coordinates of pooled places that a fit compares."""
+    """Names of coordinates by which a shared fit compares places."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """Parameters of the function that makes splits of this kind."""
+        """Arguments for the function that makes the splits, by name."""
         names = ("gap", "blocks", "window", "every")
         given = {name: as_span(getattr(self, name), name) for name in names}
         return given | {"gap": 0 if self.gap is None else given["gap"]}
 
     def years(self, axis: CaseAxis) -> IntArray | None:
-        """Year of each case (n,); ValueError for too few years, or an invalid start of the year."""
+        """Return the year (n,) of each case; None without dates.
+
+        Raises ValueError for too few years, or an invalid start of the year.
+        """
         start = read_year_start(self.year_start, "cross-validation")
         if start is not None and self.by != "year":
             raise ValueError(
@@ -111,7 +114,7 @@ class Splits:
         return year
 
     def __str__(self) -> str:
-        """The splits in words, as users would type them."""
+        """Return the splits as the arguments that users would type."""
         has_blocks = self.by != "year" and self.window is None
         names = (*self.options, "refit", "year_start", "pool")
         given = {name: getattr(self, name) for name in names}
@@ -125,26 +128,29 @@ class Splits:
 
 
 def _plain(value: object) -> str:
-    """A length of time as "10 days"; anything else as users would type it."""
+    """Return a length of time as text such as "10 days", and other values as users type them."""
     as_text = isinstance(value, (datetime.timedelta, np.generic)) or value is EACH_LEAD
     return str(value) if as_text else repr(value)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Distributions of each case of a hindcast, predicted by fits that have not learned from it."""
+    """Forecasts of each case of a hindcast, by fits that have not learned from this case."""
 
     given: Form
-    """Cases in the order of the user."""
+    """Raw forecasts, in the order of the user's hindcast."""
     prepared: Prepared
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """First case issued after each case is known, for models that learn cases as they verify."""
+    """For each case, the first later case that is issued after the observation is known.
+
+    None unless the model learns from cases as they verify.
+    """
 
     @property
     def folds(self) -> list[Fold]:
-        """Cases of each fit."""
+        """Splits of the cases, one for each fit."""
         return [one.fit for one in self.rounds if one.fit is not None]
 
     @property
@@ -165,12 +171,12 @@ class HeldOut:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of values of the variable."""
+        """Attributes for arrays with values of the variable."""
         return describing({**self.form.loc.attrs, **self.units})
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of values that are compared with thresholds, as for a model."""
+        """Floating type in which values are compared with thresholds; models use it, too."""
         pairs = self.prepared.pairs
         return dtype_of_members(self.prepared.method, pairs.form, pairs.observations)
 
@@ -181,7 +187,9 @@ class HeldOut:
         extras: Sequence[xr.DataArray | KnownName] = (),
         dtypes: Sequence[npt.DTypeLike] | None = None,
     ) -> tuple[xr.DataArray, ...]:
-        """Results of a reduction, each with the dimensions ``out`` in place of the members.
+        """Apply a reduction to the held-out forecasts.
+
+        Each result has its dimensions in ``out`` in place of the members.
 
         ``extras`` are arrays over cases in the order of time, locations and further dimensions, or
         names of facts that a task knows about its cases. There is one task for each chunk of
@@ -224,14 +232,14 @@ class HeldOut:
 
     @property
     def _steps(self) -> int:
-        """Number of steps: 2 if work on all places comes before the loop, else 1."""
+        """Number of steps for the progress: 2 if work on all places precedes the loop, else 1."""
         own, choose = self.prepared.pairs, self.splits.choose
         searched = (one for one in self.folds if one.sharing is None)
         pairs = ((one.method, replace(own, pool=one.pool)) for one in searched)
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """Joint choices of each fit, and weights of models, from the training cases of the fit."""
+        """Return joint choices and weights of named models, from the training cases of each fit."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -248,10 +256,12 @@ class HeldOut:
         return found
 
     def _learned_by(self, one: Round) -> Prepared:
-        """Cases from which places choose the settings of a fit together.
+        """Return the cases from which places choose the settings of a fit together.
 
-        These are the training cases of the fit, without cases nearer to the predicted cases than
-        the longest lead, because one observation verifies forecasts of several starts.
+        These are the training cases whose distance in time to all predicted cases is larger than
+        the longest lead, because one observation verifies forecasts of several starts. If the model
+        learns from cases as they verify, it uses only observations that are known at the issue of
+        the first predicted case.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -291,13 +301,13 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Number of the case, in the order of the user, and number of the location."""
+        """Return the number of each case in the user's order, and the number of each location."""
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)
         return [cases if order is None else cases.isel({self.dim: order}), *location]
 
     def _task(self, wanted: Wanted) -> LoopTask:
-        """The task of each chunk."""
+        """Return the task that runs on each chunk of locations."""
         prepared, splits, pool = self.prepared, self.splits, self.prepared.pairs.pool
         reuse = splits.by in ("year", "block") and pool is None and prepared.method.exchangeable
         return LoopTask(
@@ -314,7 +324,7 @@ class HeldOut:
     def _over(
         self, cases: Sequence[Hashable], array: xr.DataArray
     ) -> tuple[xr.DataArray, list[Hashable]]:
-        """An array over all cases and pooled dimensions, for tasks, and its core dimensions."""
+        """Expand an array to all cases and pooled dimensions; also return its core dimensions."""
         pairs = self.prepared.pairs
         sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
         array = array.drop_vars([c for c in array.coords if c in (self.dim, *cases)])
@@ -327,7 +337,7 @@ class HeldOut:
         return array.transpose(..., *cases, *own), [*cases, *own]
 
     def in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
-        """Put cases, dimensions and coordinates in the order of the hindcast."""
+        """Put cases, dimensions and coordinates in the order of the user's hindcast."""
         form, dim = self.given, self.dim
         order = _order(form, dim)
         if order is not None:
@@ -346,7 +356,7 @@ class HeldOut:
 
 
 def _longest_lead(form: Form) -> float:
-    """The longest lead in days; 0 without leads, or if leads have no unit of time."""
+    """Return the longest lead in days; 0 without leads, or if leads have no unit of time."""
     labels = {d: part[d] for part in form.parts.values() for d in part.indexes}
     longest = 0.0
     for leads in (label for d, label in labels.items() if d in form.dims and is_lead(d, label)):
@@ -359,7 +369,7 @@ def _longest_lead(form: Form) -> float:
 
 
 def _order(form: Form, dim: Hashable) -> IntArray | None:
-    """Positions of the cases in the order of time; None if they are in this order."""
+    """Return the positions that sort the cases by time; None if they are sorted already."""
     indexes = [part.indexes[dim] for part in form.parts.values() if dim in part.indexes]
     if not indexes or indexes[0].is_monotonic_increasing:
         return None
@@ -374,7 +384,7 @@ def hold_out(
     dim: Hashable | None,
     covariates: Given,
 ) -> HeldOut:
-    """Pair, order and split the cases of a variable, without computing anything."""
+    """Match, sort and split the cases of a variable, without computing any values."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     folds = folds_of(method, prepared, splits)
@@ -389,7 +399,7 @@ def prepare_all(
     dim: Hashable | None,
     covariates: Given,
 ) -> Prepared:
-    """Prepare all cases of a variable; each fit will have some of them."""
+    """Prepare all cases of a variable; each fit will get some of these cases."""
     learned = splits.min_samples, splits.pool, splits.features
     pairs = pair_hindcast(form, observed, method, dim)
     prepared = prepare(pairs, method, covariates, *learned, in_splits=True)
@@ -398,7 +408,7 @@ def prepare_all(
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
-    """Splits of the cases, each with the method's settings for its training cases."""
+    """Return the splits of the cases, each with the method's settings for its training cases."""
     from xrecal.arrays.ckme.folds import count_near
 
     axis = prepared.axis
@@ -443,7 +453,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
 
 
 def more_cases(pairs: Pairs, splits: Splits) -> Advice:
-    """Text about ways to get more cases into each split."""
+    """Return a text with ways to get more cases into each split."""
     ways: list[str] = []
     if splits.by == "rolling" and splits.window is not None:
         ways.append("a longer window")
@@ -464,7 +474,7 @@ def suited(
     prepared: Prepared,
     choose: Choose,
 ) -> tuple[Fold, str | None]:
-    """A split with the pool, and the method's settings, for its training cases."""
+    """Return a split with pool and settings for its training cases, and a remark or None."""
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
     given = [name for name in prepared.covariates if may_break(name)]
     try:

@@ -1,4 +1,4 @@
-"""Variables recalibrated jointly, as vectors, or on a circle: how they are fitted and matched."""
+"""Variables that one fit recalibrates jointly, as vectors, and variables on a circle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.methods import CKME, Method, VectorCKME
 
 Period: TypeAlias = float | Mapping[Hashable, float] | None
-"""Value of the only variable, or values of some variables by name."""
+"""Period of the only variable, or periods of some variables by name."""
 
 
 Paired: TypeAlias = Mapping[Hashable, tuple[Form, xr.DataArray]]
@@ -25,15 +25,15 @@ Paired: TypeAlias = Mapping[Hashable, tuple[Form, xr.DataArray]]
 def read_groups(
     paired: Paired, method: Method, jointly: Sequence[Hashable] | None, period: Period
 ) -> list[tuple[tuple[Hashable, ...], Method]]:
-    """Groups of variables with a joint fit, or single variables, and their method.
+    """Return groups of variables, each with its method: a joint group, or one variable alone.
 
-    The method compares vectors if there are several variables or a circular variable.
+    The method of a group compares vectors if the group has several variables or a circular one.
 
     Raises
     ------
     ValueError
         If ``jointly`` does not name several of the variables, ``period`` is not a positive number
-        or names another variable, or a method or a forecast does not suit them.
+        or names another variable, or a method or a forecast allows no vectors.
     """
     periods = _periods(paired, period)
     joint = () if jointly is None else read_joint_names(paired, jointly, name="hindcast")
@@ -52,7 +52,10 @@ def read_groups(
 def _of_vectors(
     method: Method, forms: Mapping[Hashable, Form], periods: Mapping[Hashable, float | None]
 ) -> VectorCKME:
-    """The method for vectors of these variables; ValueError if it does not support vectors."""
+    """Return the method for vectors of these variables.
+
+    Raises ValueError if the method does not support vectors.
+    """
     names, own = tuple(map(str, forms)), tuple(periods[name] for name in forms)
     if not method.joins_variables:
         why = "jointly" if len(names) > 1 else f"on a circle of period {own[0]:g}"
@@ -67,7 +70,10 @@ def _of_vectors(
 def read_joint_names(
     paired: Mapping[Hashable, object], jointly: Sequence[Hashable], *, name: str
 ) -> tuple[Hashable, ...]:
-    """Variables of forecasts called ``name``; ValueError unless there are two or more of them."""
+    """Return the names in ``jointly``, which must be two or more variables of the forecasts.
+
+    ``name`` is the name of the forecasts in messages. Raises ValueError for other names.
+    """
     if not isinstance(jointly, (str, tuple, list)):
         raise TypeError(
             f"jointly must be a tuple of variables, such as ('u', 'v'), got {jointly!r:.60}"
@@ -88,7 +94,7 @@ def read_joint_names(
 
 
 def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
-    """Period of each variable: as given, or its attribute."""
+    """Return the period of each variable: the user's value, or else that of its attribute."""
     given = period if isinstance(period, Mapping) else {}
     unknown = [name for name in given if name not in paired]
     if unknown:
@@ -110,7 +116,7 @@ def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
 
 
 def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -> None:
-    """Raise ValueError unless a forecast has members: only members can be compared as vectors."""
+    """Raise ValueError unless a forecast has members, which a fit can compare as vectors."""
     if form.kind == "ensemble" or (alone and form.kind == "weighted"):
         return
     how = "on a circle" if alone else "jointly"
@@ -121,10 +127,10 @@ def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -
 
 
 def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
-    """Forecasts and observations of a group, with the labels that all observations have.
+    """Reduce the observations of a group to the labels that all of them have.
 
-    Observations are compared dimension by dimension, so they may have other dimensions than
-    forecasts.
+    The function compares observations dimension by dimension, so their dimensions may differ from
+    those of the forecasts. Forecasts stay unchanged.
     """
     common = dict(paired)
     observed = [observations for _, observations in common.values()]
@@ -142,12 +148,12 @@ def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
 
 
 def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
-    """Return the pairs of the first variable, which also hold the data of the other variables.
+    """Return the cases of the first variable, with the data of the other variables added.
 
     Raises
     ------
     ValueError
-        Unless all have the same dimensions, labels and floating type.
+        If dimensions, labels or floating types differ between variables.
     """
     first, *others = pairs.values()
     form = with_vector({name: one.form for name, one in pairs.items()}, next(iter(pairs)))
@@ -160,7 +166,7 @@ def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
 
 
 def with_vector(forms: Mapping[Hashable, Form], name: Hashable) -> Form:
-    """Forecast of one variable, with the members of all variables."""
+    """Return the forecast of one variable, with the members of all variables as vectors."""
     (first, one), *others = forms.items()
     for other, form in others:
         _require_alike(first, one, other, form)

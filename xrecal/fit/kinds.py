@@ -25,29 +25,30 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import cases_of
 
 Choose: TypeAlias = Hashable | Sequence[Hashable]
-"""Places that choose together: all ("together"), none ("each"), or places along dimensions."""
+"""Places that choose together: all of a kind ("together"), none ("each"), or those along named
+dimensions."""
 
 TOGETHER, EACH = "together", "each"
 
 SAMPLE = 64
-"""Largest number of places of a kind to search. Their mean has an eighth of the noise of one
-place."""
+"""Largest number of places of a kind at which settings are searched. The random error of a mean
+over these places is an eighth of that of one place."""
 
 OF_A_KIND = 16
-"""Least number of places of a kind that chooses together, if there are several kinds."""
+"""Least number of places of a kind that choose together, if there are several kinds."""
 
 KINDS = 16
-"""Largest number of kinds that choose together; each place of a rarer kind chooses alone."""
+"""Largest number of kinds whose places choose together; places of rarer kinds choose alone."""
 
 LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
-"""Bits of a kind, and the numbers of classes by the number of cases and by the size of errors."""
+"""Bits of a kind for bounds and skill; number of classes of record lengths and of errors."""
 
 LEAST_ERROR = 1e-6
-"""Size of errors, relative to departures from climatology, below which classes do not differ."""
+"""Least size of errors, relative to departures from climatology; smaller errors count as this."""
 
 SIGNIFICANT = 2.0
-"""Least correlation of forecasts and observations at a lead with skill: mean over the places, in
-standard errors of one place."""
+"""A lead has skill if the correlation of forecasts and observations exceeds this value. The unit is
+the standard error at one place, and the correlation is a mean over the places."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,16 @@ class Together:
     dims: tuple[Hashable, ...]
     """Dimensions along which places share choices."""
     order: IntArray
-    """(P,) places along these dimensions, flattened, in the order of sampling"""
+    """(P,) numbers of the places along these dimensions, in the order of sampling"""
     sizes: tuple[int, ...]
     lead: int | None
-    """Position of the dimension of leads among these dimensions"""
+    """Position of the dimension of leads among these dimensions; None without leads"""
 
     def among(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Kind of each place (..., P), -1 for a place that chooses alone; and the sample."""
+        """Return the kind of each place, -1 if it chooses alone, and a mask of the sample.
+
+        Both results have the leading axes and the dimensions of places of ``facts``.
+        """
         lead = facts["n_cases"].shape[: -len(self.sizes)]
         flat = {name: a.reshape(math.prod(lead), -1) for name, a in facts.items()}
         kind = np.full(flat["n_cases"].shape, -1, np.int8)
@@ -75,7 +79,7 @@ class Together:
         return kind.reshape(shape), sample.reshape(shape)
 
     def _of_group(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Kinds and sample of the places (P,) of one group."""
+        """Return the kinds of the places (P,) of one group, and a mask of the sample."""
         n_cases = facts["n_cases"]
         enough = n_cases >= max(min_samples, 2)
         kind, sample = np.full(n_cases.size, -1, np.int8), np.zeros(n_cases.size, np.bool_)
@@ -98,7 +102,7 @@ class Together:
         return kind, sample
 
     def _skilful(self, facts: Named) -> IntArray:
-        """Mark places (P,) at leads with skill; all places if leads do not differ."""
+        """Mark places (P,) at leads with skill; mark all places if there are no leads."""
         skill, n = facts["skill"], facts["n_cases"]
         if self.lead is None:
             return np.ones(n.size, np.int64)
@@ -111,9 +115,10 @@ class Together:
 
 
 def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> Together | None:
-    """Places that choose together, or None if each chooses alone.
+    """Return the places that choose together, or None if each place chooses alone.
 
-    ``places`` are the dimensions with a fit of their own. Raises ValueError for other dimensions.
+    ``places`` are the dimensions along which each position has its own fit. Raises ValueError if
+    ``choose`` names other dimensions.
     """
     dims = read_choose(choose, places)
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
@@ -127,7 +132,7 @@ def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> T
 
 
 def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    """Dimensions of places that choose together; ValueError for other names."""
+    """Return the dimensions of places that choose together; raise ValueError for other names."""
     if isinstance(choose, str) and choose in (TOGETHER, EACH):
         return tuple(places) if choose == TOGETHER else ()
     given = (choose,) if isinstance(choose, str) or not isinstance(choose, Sequence) else choose
@@ -148,7 +153,7 @@ def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, .
 
 @dataclass(frozen=True)
 class KindTask:
-    """Task from cases of a chunk of places to facts that determine their kind."""
+    """Task that takes cases of a chunk of places and returns facts that determine their kinds."""
 
     method: Method
     axis: CaseAxis
@@ -174,7 +179,7 @@ class KindTask:
         return self.of(cases_of(parts, values, known, self.axis, self.periods)[0])
 
     def of(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
-        """Facts of the places (L,) of cases (L, n)."""
+        """Return facts (L,) about places by name, from their cases (L, n)."""
         verified = cases.observations
         low, high, _ = find_bounds(verified, "auto")
         skill, error = np.full(len(verified), np.nan), np.ones(len(verified))
@@ -193,15 +198,18 @@ class KindTask:
 
 
 def _halvings(values: FloatArray) -> IntArray:
-    """Class of positive values (n,): 0 down to half of the largest, 1 to a quarter, and so on."""
+    """Return classes (n,) of positive values: 0 from half of the largest up, 1 from a quarter up.
+
+    Further classes continue in this way.
+    """
     halvings = np.ceil(np.log2(values.max() / values)) - 1
     return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
 
 
 def _with_larger(classes: IntArray) -> IntArray:
-    """Classes (n,) by the size of errors; a rare class joins the nearest one that is not rare.
+    """Return classes (n,) of errors, in which each rare class has joined the nearest frequent one.
 
-    If all are rare, classes do not change.
+    If all classes are rare, they stay unchanged.
     """
     codes, counts = np.unique(classes, return_counts=True)
     large = codes[counts >= OF_A_KIND]
@@ -211,7 +219,10 @@ def _with_larger(classes: IntArray) -> IntArray:
 
 
 def _error(mean: FloatArray, observed: FloatArray) -> float:
-    """Mean size of errors (n,) relative to departures from climatology, at most 1."""
+    """Return the mean size of n errors, as a share of that of departures from climatology.
+
+    The median error is subtracted first. The result is at most 1.
+    """
     there = np.isfinite(mean) & np.isfinite(observed)
     if not there.any():
         return 1.0
@@ -221,7 +232,7 @@ def _error(mean: FloatArray, observed: FloatArray) -> float:
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
-    """Correlation of the ranks of the known values (n,); NaN with fewer than three."""
+    """Return the correlation of the ranks of known values (n,); NaN if fewer than 3 are known."""
     there = np.isfinite(x) & np.isfinite(y)
     n = int(there.sum())
     if n < 3:

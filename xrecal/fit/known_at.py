@@ -35,19 +35,21 @@ def known_at(
     observations : DataArray
         Observations along their dates, of the variable of the forecast or of another variable.
     forecast : DataArray or Dataset
-        Forecasts over starts and leads, or of a single start; their values are not read.
+        Forecasts over starts and leads, or of a single start. The function does not read their
+        values.
     delay : int, str or timedelta
-        Time from the date of an observation until it is known: a number of observations, or a
-        length of time such as "6h". If daily means have the label of the beginning of the day,
-        give at least "1D".
+        Time from the date of an observation until the observation is known: a number of time steps
+        of the observations, or a length of time such as "6h". If daily means have the label of the
+        beginning of the day, give at least "1D".
     dim, member_dim : hashable, optional
         Dimensions of starts and members of the forecast, if xrecal does not recognise them.
 
     Returns
     -------
     DataArray
-        A covariate for ``fit`` and ``apply``, along the starts and the places of the observations.
-        NaN if no observation is known, or the last one is missing. Lazy if observations are lazy.
+        A covariate for ``fit`` and ``apply``, along the starts of the forecast and the places of
+        the observations. It is NaN if no observation is known, or if the last known observation is
+        missing. It is lazy if observations are lazy.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def known_at(
 
 
 def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataArray]:
-    """Return the roles of forecasts, which may have no members."""
+    """Return the roles of the dimensions of forecasts, which may have no members."""
     if isinstance(forecast, xr.DataArray) and member_dim is None:
         roles = read_labels(forecast, name="forecast")
         if not roles.members:
@@ -100,21 +102,21 @@ def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataA
 
 
 def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | None) -> bool:
-    """Return whether labels are starts of forecasts, by their name or because there are leads."""
+    """Return whether a coordinate has starts of forecasts: by its name, or as there are leads."""
     if start not in roles.obj.coords:
         return False
     return roles.is_start(start) or read_times(roles, dim, name="forecast") is not None
 
 
 def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
-    """Return positions of the last dates known at the starts, -1 for none.
+    """Return the position of the last date that is known at each start, -1 if none is known.
 
     Dates must be in order.
 
     Raises
     ------
     ValueError
-        If starts are not dates, or have another calendar.
+        If starts are not dates, or have another calendar than the observations.
     """
     kinds = [calendar_of(values) or str(values.dtype) for values in (dates, starts)]
     axes = [date_axis(np.ravel(values)) for values in (dates, starts)]

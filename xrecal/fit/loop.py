@@ -1,4 +1,4 @@
-"""Loop over held-out cases: in each round a model learns and predicts, and the results are stored.
+"""Loop over held-out cases: in each round a model learns and predicts; the loop stores results.
 
 Cross-validation refits the model in each round. Predictions as in operation also update the model
 between two fits, with the cases that have verified since.
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""Facts about the cases of a round, besides their distributions: observations (L, T), numbers of
-the cases in the order of time (L, T), raw forecasts (L, T, m), and training observations (L, N) of
-the location itself."""
+"""Names of facts about the cases of a round, besides their distributions: observations (L, T),
+numbers of the cases in the order of time (L, T), raw forecasts (L, T, m), and training observations
+(L, N) of the location itself."""
 
 
 class Fold(NamedTuple):
-    """Training cases and predicted cases by their position in time, and the method.
+    """A method, and the positions in time of its training cases and of the cases to predict.
 
-    If cases are pooled, positions are numbers of dates.
+    If cases are pooled, each position is that of a date.
     """
 
     method: Method
@@ -52,7 +52,7 @@ class Fold(NamedTuple):
     pool: Pool | None = None
     """Positions whose cases one fit learns from."""
     sharing: Sharing | None = None
-    """Information for pools at each position with a shared component."""
+    """Facts about the shared component, if each position has a pool with one."""
 
     @property
     def n_cases(self) -> int:
@@ -61,7 +61,7 @@ class Fold(NamedTuple):
 
     @property
     def pooled(self) -> Pool | None:
-        """Positions pooled by a fit; None if each position has its own fit."""
+        """Positions whose cases one fit joins; None if each position has its own fit."""
         return self.pool if self.sharing is None else None
 
 
@@ -69,64 +69,65 @@ class Round(NamedTuple):
     """One round of the loop: cases to learn from, and then cases to predict."""
 
     fit: Fold | None
-    """Training cases with method and pool; None for an update."""
+    """Split with method and pool, if the round starts with a fit; None if it has an update."""
     learn: IntArray
     test: IntArray
     common: Record | Timeline | None = None
-    """Record of places, or their common regrets, in this round."""
+    """Record that collects the regrets of places, or common regrets of places, in this round."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A reduction of held-out distributions, its inputs and its results."""
+    """A reduction of held-out distributions, with its inputs and results."""
 
     reduction: Callable[..., tuple[FloatArray, ...]]
     takes: tuple[KnownName | int, ...]
-    """Inputs that follow the distributions: facts about the cases, or numbers of extras."""
+    """Inputs that follow the distributions: names of facts, or numbers of further arrays."""
     sizes: tuple[tuple[int, ...], ...]
     """Lengths of the last axes of each result."""
     dtypes: tuple[npt.DTypeLike, ...]
 
     def empty(self, shape: tuple[int, ...]) -> list[FloatArray]:
-        """Results for cases of a shape, all missing."""
+        """Return results for cases of this shape, filled with NaN."""
         kinds = zip(self.sizes, self.dtypes, strict=True)
         return [np.full((*shape, *own), np.nan, dtype) for own, dtype in kinds]
 
 
 class _Model(NamedTuple):
-    """A model after some rounds: its cases, on the dates ``dates``, and its fit."""
+    """A model after some rounds: its split, its cases on the dates ``dates``, and its fit."""
 
     fold: Fold
     cases: Cases
     fitted: FitArrays
     dates: IntArray
     members: Named
-    """Weights and offsets (B, m) of models, if members have names."""
+    """Weights and offsets (B, m) of named models; empty if members have no names."""
 
 
 class _Block(NamedTuple):
-    """Cases of a block of fits: training cases, and cases at the places that the fits serve."""
+    """Cases of a block of B fits: training cases, and cases at the places that the fits serve."""
 
     cases: Cases
-    """(B, n k) by date and then by position"""
+    """(B, n k) training cases, sorted by date and then by position"""
     served: Cases
-    """(B t, n) at t places for each fit"""
+    """(B t, n) cases at the t places that each fit serves"""
     known: tuple[FloatArray, FloatArray] | None
-    """First case issued after each case is known, for training and served cases."""
+    """For each training case and each served case, the first case that is issued after its
+    observation is known."""
     extras: Named
-    """(B t, n, ...)"""
+    """(B t, n, ...) further inputs of the reduction"""
     choices: Mapping[int, Named]
-    """(B, ...) choices of all places, by the number of the round"""
+    """(B, ...) settings that places have chosen together, by the number of the round"""
 
 
 @dataclass(frozen=True)
 class LoopTask:
-    """Task from a chunk of locations to a reduction of the predictions of the loop.
+    """Task that runs the loop on a chunk of locations and returns a reduction of its predictions.
 
     Each fit gets only the cases of its round, so no choice of a method can depend on other cases.
-    Cached distances were computed among all cases together, so other cases affect only their
-    rounding. Pooled cases have arrays (L, pooled dimensions, n, ...). Each fit pools as ``fit``
-    does, so no position reveals the observation at another position.
+    Distances are computed among all cases together, so other cases affect only the rounding of
+    distances. Arrays of pooled cases are (L, pooled dimensions, n, ...). Each fit joins positions
+    as ``fit`` does, so no position reveals the observation at another position.
     """
 
     rounds: Sequence[Round]
@@ -138,7 +139,7 @@ class LoopTask:
     """Pool with all positions that any fit learns from."""
     reuse_distances: bool
     as_kept: bool
-    """True if fits get cases in the form that a model stores, with members in ascending order."""
+    """True if predictions use cases in the form that a model stores, with sorted members."""
     by_place: ClassVar[bool] = True
 
     def __call__(
@@ -162,7 +163,7 @@ class LoopTask:
         }
 
     def _parted(self, given: Mapping[str, Named]) -> tuple[dict[str, Named], dict[int, Named]]:
-        """Groups of arrays without joint choices, and joint choices by round."""
+        """Return the groups of arrays without joint choices, and the joint choices by round."""
         names = {choices_group(number): number for number in range(len(self.rounds))}
         rest = {group: of for group, of in given.items() if group not in names}
         return rest, {names[group]: of for group, of in given.items() if group in names}
@@ -173,7 +174,7 @@ class LoopTask:
         return next(one.fit.method for one in reversed(self.rounds) if one.fit is not None)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Record of places in each round, from a first pass over these places."""
+        """Return the common regrets of these places in each round, from a first pass over them."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False) for _ in self.rounds]
@@ -197,7 +198,7 @@ class LoopTask:
         choices: Mapping[int, Named],
         inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
-        """Cases of some fits at a time, so that copies fit in the workspace."""
+        """Yield the cases of some fits at a time, so that their copies fit into the workspace."""
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -239,7 +240,7 @@ class LoopTask:
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
     ) -> _Block:
-        """Training cases from arrays (B, n k, ...), and (B t, n, ...) at the served places."""
+        """Return training cases from arrays (B, n k, ...), and served cases from (B t, n, ...)."""
 
         def cases(of: Mapping[str, Named], axis: CaseAxis) -> Cases:
             arrays = of["forecasts"], of["observed"], of["covariates"]
@@ -256,7 +257,7 @@ class LoopTask:
         )
 
     def _reduced(self, block: _Block) -> list[FloatArray]:
-        """Results (B t, n, ...) of all rounds."""
+        """Return the results (B t, n, ...) of all rounds."""
         results = self.wanted.empty(block.served.observations.shape)
         model: _Model | None = None
         for number, one in enumerate(counted(self.rounds)):
@@ -271,7 +272,7 @@ class LoopTask:
     def _learned(
         self, block: _Block, one: Round, model: _Model | None, choices: Named
     ) -> _Model | None:
-        """Model after a fit with joint choices, or after an update of the previous model."""
+        """Return the model after a fit with joint choices, or after an update of ``model``."""
         fold = one.fit or (None if model is None else model.fold)
         if fold is None:
             return None
@@ -299,7 +300,7 @@ class LoopTask:
         return _Model(fold, cases, fitted, one.learn, members)
 
     def _selected(self, block: _Block, fold: Fold, dates: IntArray, at: int) -> Cases:
-        """Cases of some dates, with the observations known when case ``at`` is issued."""
+        """Return cases of some dates, with the observations known when case ``at`` is issued."""
         pool, number = fold.pooled, int(fold.sharing is not None)
         which, axis = dates, self.axis.take(dates)
         if pool is not None:
@@ -313,7 +314,7 @@ class LoopTask:
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
     def _updated(self, model: _Model, added: Cases, one: Round) -> _Model:
-        """Model with more cases; the model may know some of these already."""
+        """Return the model with ``added`` cases, some of which it may know already."""
         dates = one.learn
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)
@@ -334,7 +335,7 @@ class LoopTask:
         return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every, model.members)
 
     def _kept(self, cases: Cases, fitted: FitArrays) -> Kept:
-        """Cases and fit in the form of a state."""
+        """Return cases and fit in the form of a state."""
         parts = {} if cases.forecasts is None else cases.forecasts._asdict()
         known = {name: cases.covariates.values[..., i] for i, name in enumerate(self.periods)}
         return Kept(
@@ -345,10 +346,10 @@ class LoopTask:
         )
 
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
-        """Results (B t, T, ...) for the cases that a round predicts.
+        """Return the results (B t, T, ...) for the cases that a round predicts.
 
-        Weights are computed for a block of fits at a time, and for a part of the forecasts of one
-        fit.
+        The function computes weights for a block of fits at a time. If one fit has many forecasts,
+        it computes them for a part of these forecasts at a time.
         """
         method, cases, served = model.fold.method, model.cases, block.served
         new = replace(served, squared=None).as_new(test)
@@ -388,7 +389,7 @@ class LoopTask:
 
 
 def choices_group(number: int) -> str:
-    """Name of the group with the joint choices of a round."""
+    """Return the name of the group with the joint choices of a round."""
     return f"{OF_PLACE}_{number}"
 
 
@@ -409,5 +410,5 @@ def _rows(array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
 
 
 def _each(at: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Repeat arrays (B, t, n, ...) for each place, (B t, n, ...)."""
+    """Reshape arrays (B, t, n, ...), with t places per fit, to (B t, n, ...)."""
     return at.reshape((-1, *at.shape[2:]))

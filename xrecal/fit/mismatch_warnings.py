@@ -34,20 +34,21 @@ from .cases import largest_known
 from .fitted import FittedVariable
 
 SHOWN = 6
-"""Number of labels in a warning."""
+"""Largest number of labels in a warning."""
 
 NOVEL = 0.5
-"""Novelty above which a forecast is unlike past ones."""
+"""Novelty above which a forecast counts as novel: unlike past forecasts."""
 
 OFTEN = 0.1
-"""Share of forecasts with such a novelty above which a warning is issued. Of ordinary forecasts, 2
-in 100 are novel after 30 cases and 1 in 1000 after 300. With heavy tails there are more."""
+"""Share of novel forecasts above which a warning is issued. Among ordinary forecasts, 2 in 100 are
+novel for a fit to 30 cases, and 1 in 1000 for a fit to 300 cases. More forecasts are novel if their
+values have heavy tails."""
 
 ALIEN = 0.9
 """Novelty above which a single forecast gets a warning: far from all past forecasts."""
 
 SEEN = "the largest that the model has seen"
-"""Words for the values with which new values are compared."""
+"""Words of warnings for the value with which new values are compared."""
 
 NewForecast = tuple[Form, FittedVariable]
 
@@ -55,21 +56,21 @@ NewForecast = tuple[Form, FittedVariable]
 def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
     """Warn about forecasts with another place or lead than the hindcast of their fit.
 
-    This compares scalar coordinates of the forecasts and the fit: names of stations and sites,
-    latitudes and longitudes, and leads. There is one warning for all variables.
+    The function compares scalar coordinates of the forecasts and the fit: names of stations and
+    sites, latitudes and longitudes, and leads. Variables with equal messages share one warning.
     """
     _warn(_other_place(*one, name=name) for one in forecasts)
 
 
 def _warn(messages: Iterable[str | None]) -> None:
-    """Issue each different message as a warning; None is ignored."""
+    """Issue each message as a warning, but equal messages once; ignore None."""
     for message in dict.fromkeys(messages):
         if message is not None:
             warn(message)
 
 
 def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
-    """Message about different coordinates of forecast and fit; None if they agree."""
+    """Return a message about different coordinates of forecast and fit; None if they agree."""
     learned = _scalars(fitted.state)
     given = {n: c for part in form.parts.values() for n, c in _scalars(part).items()}
     differ = [n for n in learned if n in given and _differ(n, learned[n], given[n])]
@@ -86,7 +87,7 @@ def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None
 
 
 def _scalars(obj: xr.DataArray | xr.Dataset) -> dict[Hashable, xr.DataArray]:
-    """Scalar coordinates with a value that is in memory."""
+    """Return the scalar coordinates with a known value in memory."""
     scalars = {n: c for n, c in obj.coords.items() if c.ndim == 0 and c.chunks is None}
     return {n: c for n, c in scalars.items() if not bool(c.isnull())}
 
@@ -106,7 +107,7 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether leads differ; numbers without a unit take the unit of other numbers."""
+    """Return whether two leads differ; a number without a unit gets the unit of the other lead."""
     units = unit_of_leads(a), unit_of_leads(b)
     if units[0] != units[1] and (None not in units or "timedelta64" in units):
         spans = span_of(a), span_of(b)
@@ -115,7 +116,7 @@ def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether labels differ; numbers of other types, or written as text, may be equal."""
+    """Return whether two labels differ; equal numbers may differ in type or be written as text."""
     if _are_numbers(a) and _are_numbers(b):
         return bool(a.to_numpy() != b.to_numpy())
     return _text(a) != _text(b)
@@ -124,10 +125,11 @@ def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
 def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
     """Warn about forecasts in memory that are far from all values that their fit has learned from.
 
-    Far means farther outside the range of the hindcast's members than the range is wide. It is the
-    range over all locations together, and for normal distributions the range of their means. There
-    is no warning for variables on a circle, nor for methods that do not store the hindcast, such
-    as EMOS. There is none for lazy forecasts or fits either, because this does not compute them.
+    Far means that the distance to the range of the hindcast's members is larger than the width of
+    this range. The range is that over all locations together; for normal distributions it is the
+    range of their means. There is no warning for variables on a circle, nor for methods that do not
+    store the hindcast, such as EMOS. Lazy forecasts and lazy fits cause no warning either, because
+    the function does not compute them.
     """
     for form, fitted in forecasts:
         learned = _learned(fitted)
@@ -147,23 +149,23 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
 
 
 def _learned(fitted: FittedVariable) -> xr.DataArray | None:
-    """Members of the hindcast, if the fit stores them and they are not on a circle."""
+    """Return the members of the hindcast; None if they are not stored, or on a circle."""
     if fitted.attrs.get(PERIOD) is not None:
         return None
     return fitted.state.get(fitted.members)
 
 
 def _range(values: xr.DataArray) -> tuple[float, float]:
-    """Smallest and largest value; NaN without values."""
+    """Return the smallest and the largest value; NaN without values."""
     if values.size == 0:
         return math.nan, math.nan
     return float(values.min().data), float(values.max().data)  # values on a GPU need .data
 
 
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
-    """Largest absolute value of the members and observations of a fit at each location.
+    """Return the largest absolute value of members and observations of a fit at each location.
 
-    Zero on a GPU, because values are not searched there. The result has no labels.
+    On a GPU the function does not search values, and returns zero. The result has no labels.
     """
     names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
     seen = {name: fitted.arrays[name] for name in names}
@@ -173,7 +175,7 @@ def largest_seen(fitted: FittedVariable) -> xr.DataArray:
 
 
 class _Largest:
-    """Function from arrays (L, ...) to their largest absolute value (L,)."""
+    """Function that returns the largest absolute value (L,) of arrays (L, ...)."""
 
     on_device = True
 
@@ -182,7 +184,7 @@ class _Largest:
 
 
 def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
-    """Warn about members in memory that count as missing, being far beyond all seen values."""
+    """Warn about members in memory so far beyond all seen values that they count as missing."""
     for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
             name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
@@ -194,7 +196,7 @@ def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
 
 
 def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
-    """Warn about observations in memory that count as missing, being far beyond all seen values."""
+    """Warn about observations in memory so far beyond seen values that they count as missing."""
     if observed.dims == known.dims:
         given = np.broadcast_to(observed.to_numpy(), known.shape)
         found = given[np.isnan(known.data) & ~np.isnan(given)]
@@ -203,9 +205,9 @@ def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
 
 
 def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
-    """Members or observations, with NaN for values far beyond all that a fit has seen.
+    """Return members or observations with NaN for values far beyond all that a fit has seen.
 
-    Values in memory are returned unchanged if none is that large.
+    If no value in memory is large, the function returns the values unchanged.
     """
     in_memory = isinstance(values.data, np.ndarray)
     if in_memory and largest_of(values.data[np.newaxis])[0] <= LEAST:
@@ -223,8 +225,8 @@ def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.Da
 def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
     """Warn about labels along pooled dimensions that the hindcast did not have.
 
-    There is one warning for each dimension, for any number of variables. Labels that cannot be
-    compared, such as leads in months and in days, cause no warning.
+    Variables with equal messages share one warning. Labels that cannot be compared, such as leads
+    in months and in days, cause no warning.
     """
     _warn(
         _on_new(part[d], labels, d, name=name)
@@ -237,7 +239,7 @@ def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecas
 
 
 def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
-    """Labels of the hindcast along a pooled dimension; None if it had no labels."""
+    """Return the labels of the hindcast along a pooled dimension; None if it had no labels."""
     cases = fitted.state.coords.get(f"calibration_{dim}")
     if cases is None:
         return None
@@ -245,7 +247,7 @@ def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
 
 
 def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: str) -> str | None:
-    """Message about new labels of a forecast; None if the hindcast had all of them."""
+    """Return a message about new labels of a forecast; None if the hindcast had all labels."""
     given = given.drop_vars(list(given.coords)).expand_dims(dim) if given.ndim == 0 else given
     new = np.flatnonzero(_are_new(given, learned, dim))
     if not new.size:
@@ -284,7 +286,7 @@ def _are_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable) -> npt.N
 def _far_from(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic], period: float | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Mark numbers that equal no known number, up to rounding to single precision."""
+    """Mark numbers that differ from all known numbers by more than single-precision rounding."""
     a, b = given.astype(np.float64), learned.astype(np.float64)
     if period is not None:
         a, b = np.mod(a, period), np.mod(b, period)
@@ -299,12 +301,12 @@ def _far_from(
 def _outside(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Mark leads outside the range of known leads: leads in between are allowed."""
+    """Mark leads outside the range of known leads; leads between known ones are allowed."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
-    """Warn if many of the forecasts in memory are novel, or one is extremely novel."""
+    """Warn if more than a tenth of the forecasts in memory are novel, or one is extremely novel."""
     if novelty.chunks is not None:
         return
     values = to_host(novelty.data)
@@ -322,7 +324,7 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
 
 
 def first_place(found: xr.DataArray) -> str:
-    """Labels of the first true value; empty for a scalar."""
+    """Return a text with the labels of the first true value; empty for a scalar."""
     place = np.unravel_index(int(found.data.argmax()), found.shape)
     labels = [
         f"{d} {text_of(found.indexes[d][i]) if d in found.indexes else f'number {i}'}"
@@ -344,13 +346,13 @@ def _texts(labels: xr.DataArray) -> list[str]:
 
 
 def _shown(name: Hashable, label: xr.DataArray) -> str:
-    """A label, with the unit of a lead."""
+    """Return a label as text, with its unit if it is a lead."""
     units = label.attrs.get("units", "") if is_lead(name, label) else ""
     return f"{_text(label)} {units}".rstrip()
 
 
 def _shown_labels(labels: xr.DataArray, dim: Hashable) -> str:
-    """First labels and the number of further ones, with the unit of leads."""
+    """Return the first labels as text, with the unit of leads, and the number of all labels."""
     texts = _texts(labels)
     units = str(labels.attrs.get("units", "")) if is_lead(dim, labels) else ""
     first = f"{', '.join(texts[:SHOWN])} {units}".rstrip()

@@ -1,4 +1,4 @@
-"""New places: forecasts and cases at places outside a shared fit.
+"""New places: forecasts and cases at places that a shared fit does not know yet.
 
 Forecasts for a new place come from the law of errors of all places and from the features of the new
 place. After an update has added the place, the fit learns the centre and spread of the place from
@@ -38,7 +38,9 @@ from .shared_places import (
 
 
 def with_new_places(form: Form, fitted: FittedVariable) -> FittedVariable:
-    """Pools at the places of a forecast, in its order; new places have the shared component alone.
+    """Return the pools at the places of a forecast, in the order of the forecast.
+
+    At a new place the shared component has all the weight.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def with_new_places(form: Form, fitted: FittedVariable) -> FittedVariable:
 
 
 def dims_of_places(fitted: FittedVariable) -> tuple[Hashable, ...]:
-    """Dimensions of the places that share a fit, or a component."""
+    """Return the dimensions of the places that share a fit or a component."""
     if fitted.method.by_sums:
         assert fitted.pool is not None
         return fitted.pool.dims
@@ -80,7 +82,10 @@ def dims_of_places(fitted: FittedVariable) -> tuple[Hashable, ...]:
 
 
 def _taken(state: xr.Dataset, d: Hashable, at: IntArray, part: xr.DataArray) -> xr.Dataset:
-    """A state at positions along a dimension, -1 for new places, with coordinates of a forecast."""
+    """Select positions of a state along a dimension, with the coordinates of a forecast there.
+
+    A new place has position -1, and gets the values of the first place for now.
+    """
     taken = state.isel({d: np.maximum(at, 0)})
     along = [n for n, c in taken.coords.items() if d in c.dims]
     known = {n: part.coords[n].variable for n in along if n in part.coords}
@@ -88,7 +93,7 @@ def _taken(state: xr.Dataset, d: Hashable, at: IntArray, part: xr.DataArray) -> 
 
 
 def _features_at(form: Form, fitted: FittedVariable, new: xr.DataArray) -> xr.DataArray:
-    """Features of the places of a forecast; they must be known for new places."""
+    """Return features of the places of a forecast; raise ValueError if a new place lacks one."""
     method = as_shared(component_of_all(fitted.method).method)
     features = features_of_places(form, method, new.dims)
     require_features(form, method, features, new)
@@ -100,7 +105,7 @@ def _features_at(form: Form, fitted: FittedVariable, new: xr.DataArray) -> xr.Da
 def _without_record(
     fitted: FittedVariable, state: xr.Dataset, new: xr.DataArray, features: xr.DataArray
 ) -> xr.Dataset:
-    """State of pools without cases at new places: the shared component has all weight."""
+    """Fill a state of pools at new places, where the shared component gets all the weight."""
     component, parameters = component_of_all(fitted.method), fitted.parameters
     alone = [label == component.label for label in parameters["pool_weight"].labels]
     given: dict[str, Any] = {
@@ -125,7 +130,7 @@ def _without_record(
 def _usual_records(
     fitted: FittedVariable, state: xr.Dataset, new: xr.DataArray
 ) -> dict[Hashable, xr.DataArray]:
-    """Covariates of cases; new places get the range and the median of all places."""
+    """Return the covariates of cases; new places get the range and the median of all places."""
     component = component_of_all(fitted.method)
     names = as_shared(component.method).breakable
     if not names:
@@ -150,7 +155,7 @@ def _usual_records(
 
 
 class Grown(NamedTuple):
-    """Cases of a hindcast at all places of a fit and at new places; NaN if it lacks a case."""
+    """Cases at all places of a fit and at new places; NaN where the hindcast has no case."""
 
     fitted: FittedVariable
     pairs: Pairs
@@ -162,7 +167,7 @@ class Grown(NamedTuple):
 
 
 def grows(fitted: FittedVariable) -> bool:
-    """Return whether added cases may be of some places of the fit only, or of new places."""
+    """Return whether an update may bring cases at only some places of the fit, or at new places."""
     if not (fitted.method.by_sums or fitted.method.has_shared):
         return False
     return len(dims_of_places(fitted)) == 1
@@ -171,7 +176,7 @@ def grows(fitted: FittedVariable) -> bool:
 def with_all_places(
     fitted: FittedVariable, pairs: Pairs, covariates: Mapping[str, xr.DataArray]
 ) -> Grown:
-    """Added cases at all places of a fit; new places come in the order of their labels.
+    """Return added cases at all places of a fit, and then at new places, sorted by their labels.
 
     Raises
     ------
@@ -218,7 +223,7 @@ def with_all_places(
 def _with_rows(
     fitted: FittedVariable, form: Form, part: xr.DataArray, d: Hashable, new: IntArray
 ) -> FittedVariable:
-    """Pools with further places, at given positions of a hindcast."""
+    """Return pools with further places, which are at the positions ``new`` of a hindcast."""
     size = fitted.state.sizes[d]
     rows = xr.DataArray(np.arange(size + new.size) >= size, dims=[d])
     at = np.concatenate([np.arange(size), np.zeros(new.size, np.int64)])
@@ -241,7 +246,7 @@ def _with_rows(
 def _all_labels(
     fitted: FittedVariable, form: Form, d: Hashable, new: IntArray
 ) -> dict[str, xr.Variable]:
-    """Labels and names of all places, new ones last, as coordinates of the state."""
+    """Return labels and names of all places, new places last, as coordinates of the state."""
     theirs = names_along(form, d)
     labels = {}
     for name, c in fitted.state.coords.items():
@@ -257,7 +262,7 @@ def _all_labels(
 def _at_all(
     pairs: Pairs, covariates: Mapping[str, xr.DataArray], d: Hashable, source: IntArray
 ) -> tuple[Pairs, dict[str, xr.DataArray]]:
-    """Cases and covariates at positions of a hindcast along a dimension, NaN at -1."""
+    """Return cases and covariates at positions ``source`` of a hindcast, NaN where it is -1."""
     there = xr.DataArray(source >= 0, dims=[d])
 
     def at_all(array: xr.DataArray) -> xr.DataArray:

@@ -1,7 +1,8 @@
 """Members that are named models: their weights and offsets, and matching by name.
 
-With ``exchangeable=False`` every method gets the ensemble as a weighted one, without the offsets of
-its models. Weights come from all places that choose together; each fit has its own offsets.
+With ``exchangeable=False`` every method gets weighted ensembles, from which the offsets of the
+models are subtracted. Places that choose together share one set of weights; each fit has its own
+offsets.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from .kinds import Choose, read_choose
 from .more_places import dims_of_places
 
 CASES, MEMBERS, SUMS = "xrecal_case", "xrecal_member", "xrecal_sums"
-"""Dimensions inside tasks."""
+"""Names of dimensions inside tasks."""
 
 
 class NamedMembers(NamedTuple):
-    """Weights of models with sum one, and their offsets, over places and ``MODEL``."""
+    """Weights of models, which add up to one, and offsets of models, over places and ``MODEL``."""
 
     weights: xr.DataArray
     offsets: xr.DataArray
 
     def weighted(self, form: Form) -> Form:
-        """The forecasts as weighted ensembles without the offsets of models.
+        """Return forecasts as weighted ensembles, with the offsets of models subtracted.
 
-        The order of places is that of the weights.
+        Forecasts and weights must have the same places, in the same order.
         """
         member = form.member_dim
         own = [one.rename({MODEL: member}) for one in self]
@@ -52,12 +53,12 @@ class NamedMembers(NamedTuple):
         return replace(form, kind="weighted", loc=known, weights=xr.DataArray(weights))
 
     def of_models(self, labels: Sequence[Any], given: Sequence[Any]) -> NamedMembers:
-        """Weights and offsets of some of the models, in the order of ``given``."""
+        """Return weights and offsets of the models in ``given``, in this order."""
         at = pd.Index(labels).get_indexer(pd.Index(given))
         return NamedMembers(*(one.isel({MODEL: at}) for one in self))
 
     def inputs(self, pool: Pool | None) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
-        """Arrays for tasks, with the same values at all positions that have own windows."""
+        """Return arrays for tasks; all positions with windows of their own get the same values."""
         own: dict[Hashable, int] = {}
         if pool is not None and pool.windows:
             own = dict(zip(pool.dims, pool.sizes, strict=True))
@@ -71,12 +72,12 @@ class NamedMembers(NamedTuple):
 
 
 def labels_of_models(form: Form, name: str) -> list[Any]:
-    """Labels of the members of a forecast, which must be unique.
+    """Return the labels of the members of a forecast; each label must be unique.
 
     Raises
     ------
     ValueError
-        If it is not a plain ensemble, or its members have no unique labels.
+        If the forecast is not a plain ensemble, or its members have no unique labels.
     """
     member = form.member_dim
     if form.kind != "ensemble":
@@ -99,10 +100,10 @@ def labels_of_models(form: Form, name: str) -> list[Any]:
 
 
 def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers | None:
-    """Weights and offsets of the models of a hindcast; None if members are exchangeable.
+    """Return weights and offsets of the models of a hindcast; None if members are exchangeable.
 
-    All places that choose together, and pooled positions, have the same weights; pooled positions
-    also have the same offsets. The result is lazy if an input is.
+    Places that choose together get the same weights. Pooled positions get the same weights and the
+    same offsets. The result is lazy if an input is lazy.
     """
     if method.exchangeable:
         return None
@@ -137,7 +138,7 @@ def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers 
 
 
 def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
-    """Names of the models of a hindcast; ValueError if they cannot have weights."""
+    """Return the names of the models of a hindcast; raise ValueError if weights are impossible."""
     if method.variables is not None:
         raise ValueError(
             "exchangeable=False is for variables that are neither recalibrated jointly nor "
@@ -151,11 +152,11 @@ def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
 
 
 Core: TypeAlias = dict[Any, tuple[Array, Sequence[Hashable]]]
-"""Arrays with their core dimensions."""
+"""Arrays by name, each with its core dimensions."""
 
 
 def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
-    """Members and observations, with places in this order, and the dimensions of tasks."""
+    """Return members and observations for tasks, with their places in the given order."""
     names = {pairs.dim: CASES, pairs.form.member_dim: MEMBERS}
     members, observed = (
         array.drop_vars(list(array.coords))
@@ -169,7 +170,7 @@ def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
 def _sums(
     core: Core, bias: xr.DataArray, together: Sequence[Hashable], n_members: int, what: str
 ) -> xr.DataArray:
-    """Sums of products of errors over the places that choose together."""
+    """Return products of errors, added up over the places that choose together."""
     from xrecal.arrays.baselines.named_members import sums_size
 
     alone = [d for d in core["members"][0].dims if d not in (*together, CASES, MEMBERS)]
@@ -182,12 +183,12 @@ def _sums(
 
 
 def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
-    """A small array in one chunk along some dimensions."""
+    """Return a small array in one chunk along some dimensions."""
     return array.chunk(dict.fromkeys(dims, -1)) if array.chunks is not None and dims else array
 
 
 def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
-    """Pairs with weighted ensembles, which are computed from the hindcast again."""
+    """Return cases with weighted ensembles; Dask reads the hindcast once more for these."""
     if members is None:
         return pairs
     form = pairs.form
@@ -200,7 +201,10 @@ def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
 def weighed(
     pairs: Pairs, pool: Pool | None, method: Method, choose: Choose, *, in_splits: bool
 ) -> tuple[Pairs, NamedMembers | None]:
-    """Pairs for a method, and the weights of models; in splits the pairs are unchanged."""
+    """Return cases for a method, and the weights of models.
+
+    In splits the cases stay unchanged, and there are no weights yet.
+    """
     if in_splits:
         if not method.exchangeable:
             labels_to_learn(pairs, method)
@@ -210,7 +214,7 @@ def weighed(
 
 
 def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
-    """A state with the weights and offsets of models at each location."""
+    """Add the weights and offsets of models at each location to a state."""
     if members is None:
         return state
     status = state["status"]
@@ -226,14 +230,14 @@ def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
 
 
 def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
-    """The forecast as a weighted ensemble, with models matched by their labels.
+    """Return the forecast as a weighted ensemble, with models matched by their labels.
 
     The forecast must have the places of the fits, in the same order.
 
     Raises
     ------
     ValueError
-        If it has no labels, or a model that was not in the hindcast.
+        If the forecast has no labels of models, or has a model that was not in the hindcast.
     """
     if MODEL not in fitted.state.dims:
         return form
@@ -254,7 +258,7 @@ def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
 
 
 def weigh_cases(forecasts: Forecasts, members: Named) -> Forecasts:
-    """Ensembles (B t, n, m) with the weights and offsets (B, m) of models of each fit."""
+    """Apply the weights and offsets (B, m) of the models of each fit to ensembles (B t, n, m)."""
     from xrecal.arrays.baselines.named_members import as_weighted
 
     weights, offsets = (members[name] for name in MODEL_PARTS)
@@ -269,7 +273,7 @@ def _biases(cases: Named) -> dict[str, FloatArray]:
 
 
 def _without_absurd(cases: Named) -> dict[str, FloatArray]:
-    """Members (L, n, m) and observations (L, n), with NaN for absurdly large values."""
+    """Replace absurdly large members (L, n, m) and observations (L, n) by NaN."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     arrays = cases["members"], cases["observed"]
@@ -279,7 +283,7 @@ def _without_absurd(cases: Named) -> dict[str, FloatArray]:
 
 
 class _SumTask:
-    """Task from cases (L, T, ...) of places to sums (1, T, ...) of products of errors."""
+    """Task that adds up products of errors: from cases (L, T, ...) to sums (1, T, ...)."""
 
     def __call__(self, cases: Named, learned: Named) -> dict[Any, Any]:
         from xrecal.arrays.baselines.named_members import error_sums
@@ -296,7 +300,7 @@ class _SumTask:
 
 @dataclass(frozen=True)
 class _WeightTask:
-    """Task from sums of errors to weights of models."""
+    """Task that computes weights of models from sums of products of errors."""
 
     n_dates: int
     n_members: int
@@ -310,7 +314,10 @@ class _WeightTask:
 
 @dataclass(frozen=True)
 class _OffsetTask:
-    """Task from biases (L, pooled dimensions, m) and weights (L, m) to offsets (L, m)."""
+    """Task that computes offsets (L, m) of models.
+
+    It takes biases (L, pooled dimensions, m) and weights (L, m).
+    """
 
     n_dates: int
     n_pooled: int

@@ -18,12 +18,12 @@ _NAMES = re.compile(
     r"precipitation|rainfall|snowfall|(^|_)speed(_|$)|humidity|concentration|(mole|mass)_fraction"
     r"|water_volume_transport_in_river_channel|mixing_ratio|wave_significant_height|number_of_"
 )
-"""Words in CF standard names."""
+"""Words in CF standard names of variables that are never negative."""
 
 _SIGNED = re.compile(
     r"anomal|departure|differen|change|tendency|trend|error|bias|minus|logarithm|residual", re.I
 )
-"""Words of variables with both signs."""
+"""Words in attributes of variables that may be negative."""
 
 _TEMPERATURES = ("K", "degC", "Celsius", "degF")
 _UNITS = ("m3 s-1", "kg m-3", "ug m-3", "µg m-3", "mol m-3", "count", "counts")
@@ -31,13 +31,13 @@ _WITH_SIGN = ("standard_name", "long_name", "cell_methods")
 
 
 def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
-    """Return why a variable cannot be negative; None if it can be, or if this is unknown.
+    """Return why a variable cannot be negative; None if it can be negative or this is unknown.
 
     Parameters
     ----------
     *attrs : mapping
-        Attributes of forecasts and observations. A standard name decides, or else the unit.
-        Anomalies and differences have both signs.
+        Attributes of forecasts and observations. The standard name decides or, without one, the
+        unit. Anomalies and differences may be negative.
 
     Examples
     --------
@@ -61,16 +61,16 @@ def _has_both_signs(*attrs: Mapping[Any, Any]) -> bool:
     return any(_SIGNED.search(str(of.get(key, ""))) for of in attrs for key in _WITH_SIGN)
 
 
-UNSURE = "no value is negative, but forecasts may be (bounds=(0, None) prevents this)"
+UNSURE = "no value is negative, but recalibrated values may be (bounds=(0, None) prevents this)"
 
 
 def _may_have_bound(
     forecast: xr.DataArray, observed: xr.DataArray, *attrs: Mapping[Any, Any]
 ) -> bool:
-    """Return whether values in memory are near 0 but never below it, and no attribute decides.
+    """Return whether values in memory are near 0 but never below 0, and no attribute decides.
 
-    Near means that the distance to 0 is smaller than the range of the values. Values that are often
-    equal at the lower end do not count, because the fit finds such a bound itself.
+    Near means that the distance to 0 is smaller than the range of the values. The result is False
+    if many values are equal to the smallest one, because the fit finds such a bound itself.
     """
     if any("standard_name" in of for of in attrs) or _has_both_signs(*attrs):
         return False
@@ -87,10 +87,10 @@ def _may_have_bound(
 
 
 def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[Method, str | None]:
-    """Return the method, with the lower bound 0 if the variable is never negative, and a note.
+    """Return the method and a note; the method gets the bound 0 if values are never negative.
 
-    Given bounds stay, and so does ``bounds=None``.
-    If no attribute decides, the note is about values that may have the bound.
+    The bounds that a user sets stay, including ``bounds=None``. If no attribute decides, the note
+    mentions values that may have this bound.
     """
     if not isinstance(method, Settings) or method.variables is not None:
         return method, None
@@ -101,4 +101,4 @@ def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[M
     why = never_negative(*attrs)
     if why is None:
         return method, UNSURE if _may_have_bound(form.loc, observed, *attrs) else None
-    return bounded, f"not below 0 by its {why} (bounds=None lifts this)"
+    return bounded, f"never below 0, by its {why} (bounds=None removes this bound)"

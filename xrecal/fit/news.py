@@ -32,7 +32,7 @@ from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 
 LONG, MANY_STEPS = 28.0, 5
-"""Least length of a gap for a remark: in days, and as a multiple of the usual step."""
+"""A gap causes a remark if it has more than this many days, and more than this many usual steps."""
 
 
 class News(NamedTuple):
@@ -41,21 +41,21 @@ class News(NamedTuple):
     cases: npt.NDArray[np.bool_]
     """(n,) true for dates with an observation that the model does not know."""
     n_learned: int
-    """Observations that were missing before."""
+    """Number of observations that were missing before."""
     n_revised: int
-    """Observations that differ from the known observations."""
+    """Number of observations that differ from the known ones."""
 
 
 def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
-    """Compare observations of cases with those stored by a fitted variable.
+    """Compare observations of cases with the observations that a fitted variable stores.
 
     Parameters
     ----------
     fitted : FittedVariable
-        Its observations are computed if they are lazy.
+        The function computes the observations of this variable if they are lazy.
     pairs : Pairs
-        Cases in the order of time. Forecasts with new observations are read, as models do not
-        learn from a forecast without members.
+        Cases in the order of time. The function reads forecasts with new observations, because a
+        model does not learn from a forecast without members.
     """
     k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
@@ -81,7 +81,10 @@ def _compared(given: Any, known: Any) -> tuple[Any, Any]:
 
 
 def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
-    """Mark forecasts (..., added, member) that have a member; only those in ``which`` are read."""
+    """Mark forecasts (..., added, member) that have a member.
+
+    The function reads only the forecasts in ``which``, and marks all others.
+    """
     bare = forecasts.drop_vars(list(forecasts.coords))
     some = bare.isel({ADDED: which}).notnull().any(ADDED_MEMBER).compute()
     sizes = {d: n for d, n in bare.sizes.items() if d != ADDED_MEMBER}
@@ -93,10 +96,10 @@ def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
 def last_known(
     fitted: FittedVariable, ahead: xr.DataArray | None = None
 ) -> tuple[np.datetime64, np.datetime64] | None:
-    """Newest start with an observation, and newest valid time with an observation.
+    """Return the newest start with an observation, and the newest valid time with an observation.
 
     The result is None without observations. Without leads, start and valid time are equal. If leads
-    have no unit, ``ahead`` has their lengths, over their dimension.
+    have no unit, ``ahead`` has the length of each lead, over the dimension of leads.
 
     Raises
     ------
@@ -142,7 +145,8 @@ def last_known(
 def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> None:
     """Warn about new cases that an :class:`OnlinePool` treats differently from other cases.
 
-    Values are checked if model and observations are in memory and no positions are pooled.
+    The function checks values only if model and observations are in memory and no positions are
+    pooled.
     """
     if not fitted.method.in_order:
         return
@@ -152,7 +156,7 @@ def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: Cas
 
 
 def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> Iterator[str]:
-    """Remarks on cases in the future, and on gaps."""
+    """Yield remarks on cases in the future, and on gaps."""
     new = order.known < 0
     label = _labels(pairs)
     if label is None or dates.days is None or fitted.axis.days is None or not new.any():
@@ -176,7 +180,7 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
 
 
 def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[str]:
-    """Remarks on observations that have changed, or that come late."""
+    """Yield remarks on observations that have changed, or that come late."""
     state, observed = fitted.state, pairs.observations
     arrays = state["observations"].data, state["last_learned"].data, observed.data
     if fitted.pool is not None or not all(isinstance(a, np.ndarray) for a in arrays):
@@ -200,13 +204,13 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     late = int((fresh & issued & (place <= last)).sum())
     if late:
         yield (
-            f"{late} observations come after later ones were learned from; experts learn from "
-            "the late observations, but weights do not"
+            f"{late} observations arrive after the model has learned from later ones; experts "
+            "learn from the late observations, but weights do not"
         )
 
 
 def _places(order: Order) -> IntArray:
-    """Position (t,) of each added case among the stored cases.
+    """Return the position (t,) of each added case among the stored cases.
 
     A new case has the position of the next stored case.
     """
@@ -219,7 +223,7 @@ def _places(order: Order) -> IntArray:
 
 
 def _labels(pairs: Pairs) -> np.ndarray | None:
-    """Labels (t,) of the cases that are added."""
+    """Return the labels (t,) of the added cases."""
     indexes = [
         part.indexes[pairs.dim] for part in pairs.form.parts.values() if pairs.dim in part.indexes
     ]
@@ -227,7 +231,10 @@ def _labels(pairs: Pairs) -> np.ndarray | None:
 
 
 def _now(labels: np.ndarray) -> float | None:
-    """Today as days in the calendar of the labels; None if they are not dates."""
+    """Return the time one day from now, in days of the calendar of the labels.
+
+    The result is None if the labels are not dates.
+    """
     calendar = calendar_of(labels)
     if calendar is None:
         return None

@@ -1,7 +1,7 @@
-"""Pooling: cases of several locations together, if each alone has too few dates.
+"""Pooling: one fit learns from the cases of several locations, if each alone has too few.
 
-The pool is read once, from the argument of the user. Tasks bring the cases together, for a block of
-fits at a time (:class:`PooledTask`).
+:func:`read_pool` reads the argument of the user. :class:`PooledTask` then joins the cases of
+locations, for a block of fits at a time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from xrecal.typing import IntArray
 from .fitted import CASE
 
 DATE = "xrecal_date"
-"""Dimension of dates in a task with cases that are dates at several positions."""
+"""Dimension of dates in a task, if each pair of a date and a position is a case."""
 
 
 def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of coordinates that are features of places; TypeError for values that are not text."""
+    """Return names of coordinates that are features of places; raise TypeError for other values."""
     names = (given,) if isinstance(given, str) else tuple(given)
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
@@ -64,7 +64,7 @@ def read_pool(
 
 
 def by_labels(pool: Pool, form: Form) -> Pool:
-    """The pool with all positions, or positions of the window, sorted by their labels.
+    """Return the pool with all positions, or those of the window, sorted by their labels.
 
     Labels come from the index along a dimension, or else from its coordinates.
     """
@@ -82,7 +82,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
-    """Ranks of labels along a dimension, from its index or else from each coordinate."""
+    """Return ranks of the labels along a dimension, from its index or else each coordinate."""
     import pandas as pd
 
     parts = form.parts.values()
@@ -120,7 +120,7 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
             Advice(
                 f"pool: the window {width} along {d!r} is larger than its {size} positions; use ",
                 Typed("pool", d),
-                " for one fit from all of them",
+                " for one fit to all positions",
             )
         )
 
@@ -148,7 +148,7 @@ def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArra
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
-    """An array with all pooled dimensions, before the dates."""
+    """Expand an array to all pooled dimensions, and put these before the dates."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     value = value.expand_dims({d: size for d, size in sizes.items() if d not in value.dims})
     others = [d for d in value.dims if d not in (*pool.dims, DATE)]
@@ -165,7 +165,7 @@ class _SameCases:
 
 
 def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
-    """Coordinates of the state: of each pooled case, or of the locations with windows."""
+    """Return coordinates of the state: those of each pooled case or, with windows, of locations."""
     coords = {n: c for part in form.parts.values() for n, c in part.coords.items()}
     if pool.own_fits:
         return {
@@ -186,19 +186,19 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
 
 
 def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Labels and names along a dimension, from any part of a forecast."""
+    """Return labels and names along a dimension, from any part of a forecast."""
     parts = reversed([part for part in form.parts.values() if dim in part.dims])
     return {name: c for part in parts for name, c in naming(part, dim).items()}
 
 
 @dataclass(frozen=True)
 class PooledTask:
-    """Task that pools the cases of a block of fits at a time for another task, and joins results.
+    """Task that joins the cases of locations and passes them on, for a block of fits at a time.
 
-    Arrays are (L, pooled dimensions, date, ...), results (L, pooled dimensions with fits of their
-    own, ...). The other task gets (B, n k, ...). So the neighbours of all locations, many times the
-    input, are never in memory at once. In overlapping chunks, positions that are not ``inside``
-    have no results.
+    Inputs are (L, pooled dimensions, date, ...). :attr:`task` gets the cases (B, n k, ...) of B
+    fits. Results are (L, ...) or, with windows, (L, pooled dimensions, ...). So the cases of all
+    windows, which are many times larger than the input, are never in memory at once. In overlapping
+    chunks, results are zero at positions that are not ``inside``.
     """
 
     task: Task
@@ -211,7 +211,7 @@ class PooledTask:
 
     @property
     def description(self) -> str:
-        """The work of the task, for messages."""
+        """Text for messages about the work of the task."""
         return str(getattr(self.task, "description", ""))
 
     def __call__(self, inside: npt.NDArray[np.bool_] | None = None, **given: Named) -> Named:
@@ -241,7 +241,7 @@ class PooledTask:
 def own_of_fits(
     arrays: Named, n_dims: int, inside: npt.NDArray[np.bool_] | None
 ) -> dict[Any, npt.NDArray[Any]]:
-    """Arrays (L, positions with fits of their own, ...) as (fits, ...), in the order of fits."""
+    """Reshape arrays (L, positions with own fits, ...) to (fits, ...), in the order of fits."""
     flat = {}
     for name, a in arrays.items():
         rest = a.shape[1 + n_dims :]
@@ -252,7 +252,7 @@ def own_of_fits(
 
 
 def bytes_at(given: Mapping[str, Named], sizes: tuple[int, ...]) -> int:
-    """Bytes of all arrays (L, pooled dimensions, ...) at one position."""
+    """Return the bytes of all arrays (L, pooled dimensions, ...) at one position."""
     arrays = [a for group in given.values() for a in group.values()]
     return sum(a.dtype.itemsize * math.prod(a.shape[1 + len(sizes) :]) for a in arrays)
 
@@ -264,7 +264,10 @@ def of_fits(
     fits: IntArray,
     take: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
 ) -> dict[str, dict[Any, npt.NDArray[Any]]]:
-    """Groups of results of ``take`` from arrays (B, k, n, ...) at the k positions of some fits."""
+    """Return results of ``take`` for arrays (B, k, n, ...) at the k positions of some fits.
+
+    Results have the same groups and names as the arrays in ``given``.
+    """
     return {
         group: {name: take(_at_positions(a, sizes, positions, fits)) for name, a in of.items()}
         for group, of in given.items()
@@ -274,7 +277,7 @@ def of_fits(
 def _at_positions(
     array: npt.NDArray[Any], sizes: tuple[int, ...], positions: IntArray, fits: IntArray
 ) -> npt.NDArray[Any]:
-    """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
+    """Return an array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
     of_fit = positions[fits % len(positions)]
     xp = namespace(array)
     flat = array.reshape((len(array), math.prod(sizes), *array.shape[1 + len(sizes) :]))
@@ -288,7 +291,7 @@ def _at_positions(
 def of_all_positions(
     results: npt.NDArray[Any], shape: tuple[int, ...], inside: npt.NDArray[np.bool_] | None
 ) -> npt.NDArray[Any]:
-    """Results (fits inside, ...) in the shape of all locations and positions, zero elsewhere."""
+    """Put results (fits inside, ...) into arrays of all locations and positions; zero elsewhere."""
     xp, rest = namespace(results), results.shape[1:]
     if inside is not None:
         among = xp.zeros((shape[0], inside.size, *rest), dtype=results.dtype)
@@ -299,6 +302,6 @@ def of_all_positions(
 
 
 def as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Arrays (B, k, n, ...) as cases (B, n k, ...), by date and then by position."""
+    """Reshape arrays (B, k, n, ...) to cases (B, n k, ...), by date and then by position."""
     by_date = np.swapaxes(at_positions, 1, 2)
     return by_date.reshape((len(at_positions), -1, *by_date.shape[3:]))

@@ -1,6 +1,7 @@
 """Missing or broken covariates of forecasts: a status of each forecast, and a warning.
 
-The median of the record replaces them; see :class:`xrecal.methods.covariates.Covariates`.
+A value is broken if it is outside the plausible range of the record. The median of the record
+replaces missing and broken values; see :class:`xrecal.methods.covariates.Covariates`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Bit of a status for all covariates that have no bit of their own."""
+"""Bit of a status that all covariates without a bit of their own share."""
 
 SHOWN = 6
-"""Number of covariates in a warning."""
+"""Largest number of covariates in a warning."""
 
 OF_ALL = 0
-"""Name of the array of usual values; names of covariates are text."""
+"""Name of the array of usual values. It is a number, because covariates have texts as names."""
 
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
-    """Bits of the status by the names of covariates that may be replaced in a forecast."""
+    """Return the bit of the status for each covariate that may be replaced in a forecast."""
     by_sums = fitted.method.by_sums
     kept = [n for n in fitted.periods if may_break(n)]
     kept = [n for n in kept if by_sums or COVARIATE + n in fitted.arrays]
@@ -40,9 +41,9 @@ def replaceable(fitted: FittedVariable) -> dict[str, int]:
 
 
 def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Hashable]]]:
-    """Arrays of the state, with core dimensions, for comparison with covariates of forecasts.
+    """Return arrays of the state, with core dimensions, to compare covariates of forecasts with.
 
-    These are covariates of the cases or, if places share a fit, their usual values.
+    These are covariates of the cases or, if places share a fit, usual values of the covariates.
     """
     if fitted.method.by_sums:
         usual = fitted.arrays[USUAL]
@@ -53,10 +54,10 @@ def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Ha
 def status_of_forecasts(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> xr.DataArray | None:
-    """Bits for the replaced covariates of each forecast; None without such covariates.
+    """Return the bits of the replaced covariates of each forecast; None if this fit replaces none.
 
-    The result has the locations of the fit, and the dimensions ``each`` of the forecast that
-    covariates have; it has no labels.
+    The result has the locations of the fit, and those of the dimensions ``each`` of the forecast
+    that a covariate has. The result has no labels.
     """
     bits = replaceable(fitted)
     if not bits:
@@ -76,7 +77,10 @@ def warn_of_replaced(
     *,
     name: str = "forecast",
 ) -> None:
-    """Warn about covariates in memory that are broken, or missing although the record has them."""
+    """Warn about covariates in memory that are broken or unexpectedly missing.
+
+    Missing values are expected if many cases of the record lack the covariate, too.
+    """
     bits = replaceable(fitted)
     if not bits:
         return
@@ -133,7 +137,7 @@ def warn_of_idle(covariates: Mapping[str, xr.DataArray], cases: Sequence[Hashabl
 def _found(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> dict[Any, xr.DataArray]:
-    """Bits for covariates of forecasts that are replaced, broken, or missing unexpectedly."""
+    """Return bits for covariates of forecasts that are replaced, broken or unexpectedly missing."""
     bits = replaceable(fitted)
     given_dims = {d for name in bits for d in covariates[name].dims}
     each = [d for d in each if d in given_dims]
@@ -146,19 +150,19 @@ def _found(
     }
     task = _Judge(bits, {name: fitted.periods[name] for name in bits})
     out: Outputs = {name: ({EACH: 0}, np.int32) for name in ("replaced", "broken", "missing")}
-    return run(task, given, out, what="the look at covariates", each=each)
+    return run(task, given, out, what="the check of covariates", each=each)
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """Task from covariates (L, T) and covariates of the record (L, n) to bits (L, T)."""
+    """Task that compares covariates (L, T) with those of the record (L, n); returns bits (L, T)."""
 
     bits: Mapping[str, int]
     periods: Mapping[str, float | None]
     on_device = True
 
     def __call__(self, status: Named, record: Named, covariates: Named) -> Named:
-        """Bits of the findings, by name."""
+        """Return the bits of replaced, broken and missing covariates, by name."""
         found: dict[str, Any] = {"replaced": 0, "broken": 0, "missing": 0}
         stored = unstacked(record[OF_ALL]) if OF_ALL in record else []
         known = dict(zip(self.bits, stored, strict=False))

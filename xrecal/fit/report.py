@@ -1,6 +1,6 @@
 """Fitted models as text and as HTML for notebooks.
 
-Both show the same facts of each variable; :func:`facts_of_variable` gathers them.
+Text and HTML show the same facts about each variable; :func:`facts_of_variable` gathers these.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from xrecal.methods.settings_html import folded, framed, settings_table, table
 from .fitted import Fitted, FittedVariable
 
 Fact: TypeAlias = tuple[str, str]
-"""A label and its text."""
+"""Label and text of a fact."""
 
 
 def describe_recalibrator(model: Fitted) -> str:
-    """Text of a :class:`~xrecal.Recalibrator`: settings, then each variable."""
+    """Return a :class:`~xrecal.Recalibrator` as text: settings, then each variable."""
     facts = [("method", repr(model.method))]
     for name, fitted in model.variables.items():
         facts += facts_of_variable(name, fitted)
@@ -35,7 +35,7 @@ def describe_recalibrator(model: Fitted) -> str:
 
 
 def model_html(model: Fitted) -> str:
-    """HTML of a fitted model: its settings, and facts of each variable to unfold."""
+    """Return a model as HTML: settings, and facts about each variable, which users can unfold."""
     alone = len(model.variables) == 1
     parts = [
         folded(f"method: <b>{escape(repr(model.method))}</b>", settings_table(model.method)),
@@ -55,7 +55,7 @@ def _variable(name: Hashable, fitted: FittedVariable, unfolded: bool) -> str:
 
 
 def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
-    """Labels and texts of a fitted variable, its name and form first."""
+    """Return the facts about a fitted variable; the first fact has its name and form."""
     units = shown_units(fitted.attrs)
     title = "unnamed" if name is None else str(name)
     state = fitted.state
@@ -89,14 +89,17 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
 
 
 def _lazy(status: xr.DataArray) -> str:
-    """Text about computations that Dask still has to do; a persisted array has left its graph."""
+    """Return a text about a lazy state: it is not computed yet, or it is persisted.
+
+    The graph of a persisted array has only one layer.
+    """
     if len(status.data.dask.layers) > 1:
         return "not computed: model.compute()"
     return "persisted: in memory, or being computed"
 
 
 def _chosen(fitted: FittedVariable) -> list[Fact]:
-    """Choices of the method: one fact for each number, code or share of locations."""
+    """Return the choices of the method: one fact for each parameter, over all locations."""
     state = fitted.state
     parameters = fitted.parameters
     of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
@@ -116,7 +119,7 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
 
 
 def _covariates(fitted: FittedVariable) -> str:
-    """Names of the covariates, with their units or periods."""
+    """Return the names of the covariates, with their units or periods."""
     texts = {}
     for name, period in fitted.periods.items():
         units = shown_units(fitted.attrs_of_covariates.get(name, {}))
@@ -136,7 +139,7 @@ def _cases(fitted: FittedVariable) -> str:
 
 
 def _leads(leads: MatchedLeads, n_forecasts: int) -> str:
-    """The leads, and the number of pairs at each."""
+    """Return the leads, and the number of cases at each lead, as text."""
     text = str(len(leads.n_matched))
     if leads.labels:
         ends = " to ".join(dict.fromkeys(leads.labels))
@@ -155,7 +158,10 @@ def _locations(fitted: FittedVariable) -> str:
 
 
 def _numbers(values: np.ndarray, units: str) -> str:
-    """Range of the finite values; an infinite value means no bound, half-life or bandwidth."""
+    """Return the range of the finite values as text.
+
+    An infinite value means that there is no bound, half-life or bandwidth.
+    """
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return "none"
@@ -167,13 +173,13 @@ def _numbers(values: np.ndarray, units: str) -> str:
 
 
 def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
-    """Number of locations with each meaning of a code."""
+    """Return the number of locations with each meaning of a code, as text."""
     counts = {text: int((codes == code).sum()) for code, text in enumerate(meanings)}
     return ", ".join(f"{text}: {count}" for text, count in counts.items() if count) or "none"
 
 
 def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
-    """Mean shares over the locations, along their last dimension, largest first."""
+    """Return the share of each label, as a mean over the locations, largest first."""
     values = shares.to_numpy().reshape(-1, len(labels))
     complete = values[~np.isnan(values).any(-1)]
     if complete.size == 0:

@@ -1,8 +1,8 @@
-"""Match a forecast with its fits, by variable, lead and place, and check it.
+"""Match a forecast with its fits, by variable, lead and place, and check the forecast.
 
-A forecast may have some of the leads and places of the hindcast, or a single one as a scalar
-coordinate. The forecast gets the fits of its leads and places, in its order. Then a check compares
-the forecast with these fits.
+A forecast may have only some leads and places of the hindcast, or a single lead or place as a
+scalar coordinate. The forecast gets the fits of its leads and places, in the order of the forecast.
+Then a check compares the forecast with these fits.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ FORECAST_AND_MODEL = MODEL_AND_FORECAST[::-1]
 def match_variables(
     model: Fitted, forecast: Labelled, *, read_values: bool = True
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
-    """Forecast variables with their fits, checked against each other.
+    """Match the variables of a forecast with their fits, and check the variables.
 
-    The fits belong to the forecast's leads and locations; a scalar coordinate becomes a
+    The fits are those at the leads and locations of the forecast. A scalar coordinate becomes a
     dimension of length one, which :func:`as_given` removes from results. With ``read_values``, the
-    values of forecasts in memory are read once, to warn about values far from the hindcast.
+    function reads forecasts in memory once, to warn about values far from the hindcast.
     """
     if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
         raise TypeError(
@@ -91,7 +91,7 @@ def match_variables(
 
 
 def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, Form]) -> Form:
-    """The forecast, with the members of all variables of a joint fit."""
+    """Return the forecast, with the members of all variables of a joint fit."""
     variables = fitted.method.variables
     if variables is None:
         return form
@@ -114,7 +114,11 @@ def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, 
 
 
 def explicit_member_dim(model: Fitted, forecast: Labelled) -> Hashable | None:
-    """Member dimension of the hindcast, if the forecast has it and no rule finds it."""
+    """Return the member dimension of the hindcast, if the forecast has it; else None.
+
+    For a Dataset the result is also None if xrecal recognises the dimension by its name, because
+    the dimensions of variables may differ.
+    """
     dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
     named = (*MEMBER.names, *LEVEL.names, "component")
     if isinstance(forecast, xr.Dataset):  # variables may differ in dimensions
@@ -123,23 +127,23 @@ def explicit_member_dim(model: Fitted, forecast: Labelled) -> Hashable | None:
 
 
 def lead_of(fitted: FittedVariable) -> Hashable | None:
-    """Dimension of the leads; None if the hindcast had none."""
+    """Return the dimension of the leads; None if the hindcast had no leads."""
     return None if fitted.leads is None else fitted.leads.dim
 
 
 def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
-    """Dimensions along which all forecasts share a fit."""
+    """Return the dimensions along which all forecasts share a fit."""
     return (*(fitted.pool.forecast_dims if fitted.pool else ()), fitted.dim)
 
 
 def single_dims(fitted: FittedVariable, forecast: Labelled) -> list[Hashable]:
-    """Dimensions of leads and places that are scalar coordinates of the forecast."""
+    """Return the dimensions of leads and places that are scalar coordinates of the forecast."""
     dims = dict.fromkeys([lead_of(fitted), *fitted.locations])
     return [d for d in dims if d is not None and _is_single(fitted, forecast, d)]
 
 
 def _is_single(fitted: FittedVariable, forecast: Labelled, dim: Hashable) -> bool:
-    """Return whether scalar coordinates of a forecast name its lead or place."""
+    """Return whether scalar coordinates of a forecast give its lead or place along ``dim``."""
     if dim in forecast.dims:
         return False
     if dim in forecast.coords:
@@ -164,13 +168,13 @@ def along_single(form: Form, fitted: FittedVariable) -> Form:
 
 
 def as_given(result: xr.DataArray, fitted: FittedVariable, forecast: Labelled) -> xr.DataArray:
-    """Result with the dimensions of the forecast, without that of a single lead or place."""
+    """Return a result without the dimension of a single lead or place, like the forecast."""
     single = [d for d in single_dims(fitted, forecast) if d in result.dims]
     return result.isel(dict.fromkeys(single, 0))
 
 
 def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
-    """The fits at the leads and locations of a forecast, in its order.
+    """Return the fits at the leads and locations of a forecast, in the order of the forecast.
 
     Raises
     ------
@@ -198,7 +202,7 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
 
 
 def in_order_of_fits(pairs: Pairs, fitted: FittedVariable) -> Pairs:
-    """Cases with their places in the order of the fits.
+    """Return cases with their places in the order of the fits.
 
     Raises
     ------
@@ -221,7 +225,7 @@ def in_order_of_fits(pairs: Pairs, fitted: FittedVariable) -> Pairs:
 def _selected_along(
     fitted: FittedVariable, part: xr.DataArray, dim: Hashable, positions: IntArray
 ) -> FittedVariable:
-    """The fits at the places of a forecast along one dimension."""
+    """Return the fits at the places of a forecast along one dimension."""
     n = fitted.state.sizes[dim]
     state = _cut_alike(fitted.state.isel({dim: positions}), part, dim)
     agree = labels_agree(state, part, dim)
@@ -237,7 +241,7 @@ def _selected_along(
 
 
 def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Dataset:
-    """Cut a lazy state into the blocks of a forecast: a selection may have blocks of any size."""
+    """Cut a lazy state into the chunks of a forecast, as a selection may have any chunks."""
     cut = {d: sizes for d, sizes in part.variable.chunksizes.items() if d == dim}
     if not cut:
         return state
@@ -246,7 +250,7 @@ def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Datas
 
 
 def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -> None:
-    """Raise ValueError unless a forecast is of the kind, unit and locations of the fit."""
+    """Raise ValueError unless a forecast has the form, the unit and the locations of the fit."""
     require_distances(form, name="forecast")
     if (form.kind == "normal") != (fitted.kind == "normal"):
         raise ValueError(
@@ -278,7 +282,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
 
 
 def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
-    """Text about missing dimensions of forecasts, and what to do."""
+    """Return a text with a remedy for missing dimensions of a forecast."""
     remedy = "apply the model to all and select then"
     lead = lead_of(fitted)
     if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
@@ -308,7 +312,7 @@ def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str
 def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
     """Raise ValueError for leads in another unit than the leads of the fit.
 
-    Leads are compared if fits differ by lead, or if a shared fit conditions on them.
+    The check applies if each lead has its own fit, or if a pooled fit conditions on the lead.
     """
     lead = lead_of(fitted)
     label = f"calibration_{lead}" if lead in fitted.periods else lead
@@ -332,9 +336,10 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
 def matching_covariates(
     form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: tuple[Hashable, ...] = ()
 ) -> dict[str, xr.DataArray]:
-    """Covariates of a forecast, or of added cases, checked against covariates of the fit.
+    """Read covariates of a forecast or of added cases, and check them against those of the fit.
 
-    ``of_more_cases`` are the dimensions of added cases and of pooled positions.
+    ``of_more_cases`` has the dimensions of added cases and of pooled positions; it is empty for a
+    forecast.
     """
     if not fitted.periods and given is None:
         return {}
@@ -374,7 +379,7 @@ def matching_covariates(
 
 
 def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
-    """Return covariates of a forecast, with NaN for missing ones; dates are never missing."""
+    """Add NaN for each covariate that a forecast lacks, except those that follow from dates."""
     known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
     lacking = [n for n in fitted.periods if may_break(n) and n not in known]
     attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}
@@ -383,7 +388,7 @@ def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
 
 
 def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError unless forecast and fit both take the season from the valid time."""
+    """Raise ValueError unless both forecast and fit, or neither, use the season of valid times."""
     leads = fitted.leads
     if leads is None or leads.dim not in form.dims:
         return

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class Sharing(NamedTuple):
-    """Information that pools at all positions of an array need about their shared component."""
+    """Facts about a shared component that the pools at all positions of an array need."""
 
     method: SharedCKME
     features: FloatArray
     """(P, k) features of places, by the numbers of the places"""
     order: IntArray
-    """(P,) positions in the order in which the cases of a date are learned"""
+    """(P,) positions, in the order in which the fit learns the cases of one date"""
     numbers: IntArray
     """(P,) number of the place at each position"""
     sizes: Mapping[Hashable, int]
@@ -49,7 +49,7 @@ class Sharing(NamedTuple):
 def sharing(
     method: Method, pairs: Pairs, pool: Pool, n_dates: int, choose: Choose
 ) -> tuple[Method, Sharing]:
-    """Pools for a number of dates, with the component that positions share."""
+    """Return the method of pools for a number of dates, and facts about their shared component."""
     whole = in_one_order(pool, pairs.form)
     assert method.shared_by_places is not None
     shared, _ = shared_method(method.shared_by_places, pairs, whole)
@@ -68,7 +68,7 @@ def sharing(
 def fit_sharing(
     given: Sharing, method: Method, cases: Cases, min_samples: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of the state (P, ...) of pools at each place, from cases (P, n) in memory."""
+    """Fit a pool at each of P places to cases (P, n) in memory; return arrays (P, ...) by name."""
     assert cases.forecasts is not None
     shared, n_places, n = given.method, *cases.observations.shape
 
@@ -108,7 +108,10 @@ def fit_sharing(
 
 
 def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
-    """Fits that were available when dates in parts (n,) were issued, with bounds from all cases."""
+    """Return the fits that were available when each of n dates was issued.
+
+    ``part`` (n,) has the part of each date. The bounds of the variable come from all cases.
+    """
     from xrecal.arrays.shared.held_out import in_time
 
     return in_time(held, part, (float(packed["lower"]), float(packed["upper"])))
@@ -117,10 +120,10 @@ def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
 def fit_pools_that_share(
     own: Prepared, of_all: Prepared, min_samples: int, choose: Choose
 ) -> xr.Dataset:
-    """Lazy or computed state of pools at each place, with their shared component.
+    """Return the lazy or computed state of pools at each place, with their shared component.
 
-    The passes over the cases of all places come first. Then a task for each chunk of places fits
-    the other components and weights all components by held-out forecasts.
+    First, passes over the cases of all places fit the shared component. Then a task for each chunk
+    of places fits the other components, and learns all weights from held-out forecasts.
     """
     from xrecal.arrays.shared.passes import IfAny
 

@@ -1,4 +1,4 @@
-"""Shared fit: passes over the cases of many places, in chunks, which add up sums for one state."""
+"""Shared fit: passes over the cases of many places, chunk by chunk, add up the sums of one fit."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 
 def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
-    """Lazy or computed state of a shared fit at each location that is not pooled.
+    """Return the lazy or computed state of a shared fit at each location that is not pooled.
 
-    Cases of the state are dates. Observations are (date, place), for comparison with updates.
+    Each case of the state is a date. The state has observations (date, place), with which updates
+    compare theirs.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -61,15 +62,18 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
 
 
 IN_SAME_PIECES = 2**25
-"""Largest number of ensemble values for which sums have the same bits for all chunks. With more
-values, sums depend on the chunks, which need not be in memory together."""
+"""Largest number of ensemble values for which sums have the same bits whatever the chunks are. With
+more values, the last bits depend on the chunks, but these need not be in memory together."""
 
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
-"""Arrays by name with their core dimensions."""
+"""Arrays by name, each with its core dimensions."""
 
 
 class SharedChunks:
-    """Cases of a hindcast as chunks over dates and places, and arrays of its state."""
+    """Cases of a hindcast in chunks of dates and places; methods make arrays of the state."""
+
+    read_again = True
+    """True if Dask reads chunks again for each pass, so that chunks do not wait in memory"""
 
     def __init__(self, prepared: Prepared) -> None:
         pairs, method = prepared.pairs, as_shared(prepared.method)
@@ -97,17 +101,17 @@ class SharedChunks:
         self._set_dates(of_dates, first)
 
     def _set_dates(self, of: OfDates, first: xr.DataArray) -> None:
-        """Set dates and places of cases, given their first array."""
+        """Set the dates and places of the cases; ``first`` is the first array of the cases."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Numbers, parts and weights of dates, and further arrays for functions of a chunk."""
+        """Arrays over dates for functions of a chunk: numbers, parts and weights, and others."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
 
     @property
     def each_location(self) -> list[dict[Hashable, int]]:
-        """Positions along the dimensions that are not pooled, one by one."""
+        """Position of each location along the dimensions that are not pooled."""
         shape = [self.sizes[d] for d in self.locations]
         return [dict(zip(self.locations, at, strict=True)) for at in np.ndindex(*shape)]
 
@@ -118,15 +122,16 @@ class SharedChunks:
         join: Callable[..., Any],
         *given: Any,
     ) -> Any:
-        """Joined results of ``function(cases, date, *given)`` over all chunks at a location.
+        """Call ``function`` with cases and dates of each chunk at a location, and join the results.
 
-        The first of the given inputs are the usual values of covariates.
+        The first object in ``given`` has the usual values of covariates. The function gets the
+        other objects.
         """
         task = _ChunkOfCases(function, self.method, self.periods)
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Covariates that may be missing or broken, joined over all chunks at a location."""
+        """Return covariates that may be missing or broken, from all chunks at a location."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable
@@ -142,7 +147,7 @@ class SharedChunks:
         join: Callable[..., Any],
         given: tuple[Any, ...],
     ) -> Any:
-        """Results of a task on each chunk at a location, joined."""
+        """Run a task on each chunk at a location, and join the results."""
         beside: CoreArrays = {name: (array, ()) for name, array in self.beside.items()}
         here = {
             group: {
@@ -155,10 +160,11 @@ class SharedChunks:
         what, step = work_on("the fit", self.name), max(IN_MEMORY // each, 1)
         if sum(array.size for array, _ in here.get("forecasts", {}).values()) <= IN_SAME_PIECES:
             here = self._in_pieces(here, step)
-        return joined_chunks(task, join, here, given, step=step, what=what)
+        again = self.read_again
+        return joined_chunks(task, join, here, given, step=step, what=what, read_again=again)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
-        """Arrays in pieces of fixed size, like arrays in memory, whatever the chunks are."""
+        """Cut arrays into pieces of a fixed size, as for arrays in memory, whatever the chunks."""
         pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
 
         def cut(array: xr.DataArray) -> xr.DataArray:
@@ -169,9 +175,9 @@ class SharedChunks:
         return {g: {n: (cut(a), core) for n, (a, core) in of.items()} for g, of in given.items()}
 
     def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Usable observations (..., case, place), NaN for other cases.
+        """Return the usable observations (..., case, place), NaN for other cases.
 
-        Also returns bits of the status of each location.
+        The second result has the status bits of each location.
         """
         dtype = self.cases["observed"][0][0].dtype
         used, flags = run(
@@ -189,7 +195,7 @@ class SharedChunks:
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
-        """Arrays of the state, from named arrays of each location, which may be Delayed."""
+        """Return arrays of the state, from arrays by name of each location, perhaps Delayed."""
         of_places = self.method.of_places
         periods = {name: p for name, p in self.periods.items() if name not in of_places}
         parameters = parameters_of(self.method, periods)
@@ -199,12 +205,12 @@ class SharedChunks:
         return run(arrays_of_fits, given, out, what=work_on("the fit", self.name))
 
     def of_locations(self, counts: Sequence[int]) -> xr.DataArray:
-        """Counts over the locations."""
+        """Return an array of counts over the locations."""
         shape = [self.sizes[d] for d in self.locations]
         return xr.DataArray(np.array(counts, np.int32).reshape(shape), dims=self.locations)
 
     def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
-        """Objects over the locations, which may be Delayed."""
+        """Return an array of objects over the locations; the objects may be Delayed."""
         from dask.base import is_dask_collection
 
         shape = tuple(self.sizes[d] for d in self.locations)
@@ -222,14 +228,14 @@ class SharedChunks:
 
 
 def arrays_of_fits(fits: Named) -> Named:
-    """Arrays (L, ...) by name, from the arrays of each of L fits."""
+    """Stack the arrays of L fits to arrays (L, ...), by name."""
     return {name: np.stack([fit[name] for fit in fits[0]]) for name in fits[0][0]}
 
 
 class PassesOverChunks:
-    """Runs passes over the chunks of one location: at once in memory, or as tasks of Dask.
+    """Runs passes over the chunks of one location: immediately in memory, or as tasks of Dask.
 
-    Usual values (1, p, 8) of covariates are given, or computed from all chunks.
+    Without ``usual``, the object computes usual values (1, p, 8) of covariates from all chunks.
     """
 
     def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int], usual: Any = None) -> None:
@@ -259,10 +265,10 @@ class PassesOverChunks:
 def cases_of_places(
     forecasts: Named, observed: Named, covariates: Named, periods: Mapping[str, float | None]
 ) -> tuple[Cases, int]:
-    """Cases (1, n) of n forecasts of any places and dates, and bits of the status.
+    """Return cases (1, n) from n forecasts of any places and dates, and bits of the status.
 
-    The search for absurdly large values compares only values of the same case, as the result must
-    not depend on chunks.
+    The search for absurdly large values compares only values of the same case, because the result
+    must not depend on chunks.
     """
     each = {name: a[:, np.newaxis] for name, a in forecasts.items()}
     given = observed[0][:, np.newaxis]
@@ -275,7 +281,7 @@ def cases_of_places(
 
 @dataclass(frozen=True)
 class _UsableObservations:
-    """Observations of a chunk, with NaN in unusable cases, and bits of the status."""
+    """Task that returns observations of a chunk, NaN in unusable cases, and bits of the status."""
 
     periods: Mapping[str, float | None]
     description = " by CKME of many places"
@@ -288,7 +294,7 @@ class _UsableObservations:
 
 @dataclass(frozen=True)
 class _ChunkOfCases:
-    """A function of the cases of a chunk, and of the numbers of their dates."""
+    """Task that calls a function with the cases of a chunk and the numbers of their dates."""
 
     function: Callable[..., Any]
     method: SharedCKME
@@ -311,7 +317,10 @@ class _ChunkOfCases:
 
 @dataclass(frozen=True)
 class _ChunkOfValues:
-    """Covariates of a chunk that may be missing or broken, with numbers of places and dates."""
+    """Task that returns the covariates of a chunk that may be missing or broken.
+
+    The result also has the numbers of places and dates.
+    """
 
     method: SharedCKME
     periods: Mapping[str, float | None]

@@ -1,8 +1,8 @@
-"""A shared law of errors that keeps learning, and its forecasts of cases when they were issued.
+"""A shared law of errors that keeps learning, and its versions at the issue of each case.
 
-Sums of the law cover the first dates: the dates known when the last case was issued. Further dates
-are added one by one. So the law of each later day is available, and the result does not depend on
-the number of days in an update.
+The state stores sums of the law over the first dates: those that were known when the last case was
+issued. An update adds further dates one by one. So the law of each later day is available, and the
+result does not depend on the number of days in an update.
 """
 
 from __future__ import annotations
@@ -47,11 +47,14 @@ if TYPE_CHECKING:
 PLACE_FEATURE = OWN + "place_feature"
 
 SUMS = "sum_", "place_sums"
-"""First letters of the names of arrays with sums over cases."""
+"""Beginnings of the names of arrays with sums over cases."""
 
 
 def shared_law(fitted: FittedVariable) -> set[str]:
-    """Names of the arrays of a shared law of errors; tasks of single places do not need them."""
+    """Return the names of the arrays of a shared law of errors.
+
+    Tasks of single places do not need these arrays.
+    """
     every, own = fitted.parameters.items(), fitted.method.in_common
     return {name for name, p in every if p.of_all_places and name not in own}
 
@@ -59,9 +62,9 @@ def shared_law(fitted: FittedVariable) -> set[str]:
 def learned_with_law(
     task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset, form: Form
 ) -> xr.Dataset:
-    """State after the shared law and the places have learned from the cases in ``joined``.
+    """Return the state after the shared law and the places have learned from cases in ``joined``.
 
-    The places of ``form`` are the places of the state.
+    ``form`` must have the places of the state.
     """
     chunks = KeptChunks(fitted, joined, form.name)
     said, arrays = _advanced(chunks, task, fitted, joined)
@@ -94,7 +97,10 @@ def learned_with_law(
 
 
 class KeptChunks(SharedChunks):
-    """Cases in a state of pools at each place, date by date, for passes over chunks."""
+    """Cases that a state of pools at each place stores, date by date, for passes over chunks."""
+
+    read_again = False
+    """False, because a pass reads one date of a state that is in memory anyway."""
 
     def __init__(self, fitted: FittedVariable, state: xr.Dataset, name: Hashable) -> None:
         self.component = component_of_all(fitted.method)
@@ -128,7 +134,7 @@ class KeptChunks(SharedChunks):
         self._set_dates(OfDates.alike(first.sizes[DATE]), first)
 
     def on(self, date: int, at: Mapping[Hashable, int], seen: xr.DataArray) -> KeptChunks:
-        """Cases of one date at a location; some observations were ``seen`` before."""
+        """Return the cases of one date at a location, with the observations ``seen`` before."""
         one, where = copy(self), {DATE: slice(date, date + 1), **at}
 
         def here(array: xr.DataArray) -> xr.DataArray:
@@ -143,22 +149,25 @@ class KeptChunks(SharedChunks):
 
 
 class Turns(NamedTuple):
-    """Dates whose laws are needed while sums at a location grow date by date."""
+    """Schedule for a location: its sums grow date by date; the law is computed for some dates."""
 
     first: int
-    """Number of dates in the sums, without cases that came late"""
+    """Number of dates in the sums at the beginning; some of their cases may come late"""
     late: IntArray
-    """Number of these dates that may get more cases"""
+    """Positions of those dates among the first ones that may get late cases"""
     needed: frozenset[int]
-    """Numbers of dates known when the cases to learn from were issued"""
+    """For each case to learn from, the number of dates that were known when it was issued"""
     kept: int
-    """Number of dates in the sums that the state stores"""
+    """Number of dates in the sums that the new state stores"""
     n: int
     """Number of all dates"""
 
     @classmethod
     def of(cls, summed: int, order: Order, known: IntArray) -> Turns:
-        """Schedule for sums of the first dates of a state, and dates known (n,) at each issue."""
+        """Return the schedule for a state with sums over the first ``summed`` dates.
+
+        ``known`` (n,) is the number of dates that were known when each date was issued.
+        """
         place = np.argsort(order.order)
         first = int(place[summed - 1]) + 1 if summed else 0
         added = place[np.where(order.known < 0, order.slots, order.known)]
@@ -172,7 +181,7 @@ class Turns(NamedTuple):
 def _advanced(
     chunks: KeptChunks, task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Forecasts of the law at each location when cases were issued, and its arrays of the state."""
+    """Return the laws of each location when cases were issued, and new arrays of the state."""
     label, order = chunks.component.label, task.order
     arrays = {
         name: fitted.state.variables[f"{label}_{name}"]
@@ -199,7 +208,7 @@ def _advanced(
 
 
 def _seen(fitted: FittedVariable, joined: xr.Dataset, order: Order, turns: Turns) -> xr.DataArray:
-    """Observations in the sums, over all dates; NaN for other observations."""
+    """Return the observations in the sums, over all dates; NaN for other observations."""
     kept, n_kept = fitted.state[OBSERVATIONS].reset_coords(drop=True), order.n_kept
     there = (order.order < n_kept) & (np.arange(turns.n) < turns.first)
     taken = kept.drop_vars(list(kept.coords)).isel({CASE: np.minimum(order.order, n_kept - 1)})
@@ -213,7 +222,10 @@ def _at_location(
     turns: Turns,
     seen: xr.DataArray,
 ) -> tuple[Any, Any]:
-    """Forecasts of the law of a location, and arrays of its state, in the form of the engine."""
+    """Return the laws of a location when cases were issued, and arrays of its state.
+
+    Both are Delayed if the cases are lazy.
+    """
     from xrecal.arrays.shared.passes import IfAny, solved, with_sums
 
     engine, here = engine_of(chunks, at, packed)
@@ -243,7 +255,7 @@ def _at_location(
 
 
 def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
-    """Sums over new cases of a chunk at places of the fit; None without a fit."""
+    """Return sums over new cases of a chunk at places of the fit; None without a fit."""
     from xrecal.arrays.shared.passes import added_sums_of
 
     if fit is None:
@@ -255,7 +267,7 @@ def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -
 def _in_time(
     number: IntArray, usual: FloatArray, packed: npt.NDArray[Any], *fits: Shared | None
 ) -> InTime | None:
-    """Fits by the number of known dates; None without any fit."""
+    """Return the fits by the number of known dates; None if a fit is missing."""
     from xrecal.arrays.shared.held_out import InTime
     from xrecal.arrays.shared.passes import without_sums
 
@@ -267,7 +279,10 @@ def _in_time(
 
 
 class _Repacked:
-    """Function from old arrays, a fit to all cases and a fit with stored sums to new arrays."""
+    """Function that returns the new arrays of a location.
+
+    It takes a fit to all cases, a fit with the sums to store, and the old arrays.
+    """
 
     __name__ = "repacked"
 
@@ -277,7 +292,7 @@ class _Repacked:
     def __call__(
         self, whole: Shared | None, kept: Shared | None, packed: npt.NDArray[Any]
     ) -> dict[str, Any]:
-        """Arrays by name."""
+        """Return the arrays by name."""
         arrays: dict[str, Any] = {**packed.item(), "n_cases": np.int32(0), "status": np.int16(0)}
         if whole is None or kept is None:
             return arrays

@@ -41,19 +41,19 @@ def shares(method: Method, pool: Pool, n_dates: int) -> bool:
 
 
 def require_few(method: Method, pool: Pool, n_dates: int) -> None:
-    """Raise ValueError if the method compares cases one by one, and there are too many."""
+    """Raise ValueError if the method compares cases one by one, and there are too many cases."""
     if method.keeps_cases:
         pool.require_few(n_dates, method.not_by_sums or "")
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Return whether a pooled fit is a pool at each position, with a shared component."""
+    """Return whether a pooled fit makes a pool at each position, with a shared component."""
     component = method.shared_by_places
     return component is not None and shares(component, pool, n_dates)
 
 
 def require_splits(method: Method, pairs: Pairs) -> None:
-    """Raise ValueError for a method that needs common regrets of all places during updates."""
+    """Raise ValueError if the method needs common regrets of all places, which splits lack."""
     pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(
@@ -64,7 +64,7 @@ def require_splits(method: Method, pairs: Pairs) -> None:
 
 
 def warn_of_features(pool: Pool | None, trained: Sequence[int]) -> None:
-    """Warn about splits with too few training dates to compare the features that the user names."""
+    """Warn if splits have too few training dates to use the features that the user names."""
     if pool is None or not pool.features:
         return
     few = [n for n in trained if not pool.is_large(n)]
@@ -85,17 +85,17 @@ def warn_of_features(pool: Pool | None, trained: Sequence[int]) -> None:
 
 
 def takes_features(method: Method) -> bool:
-    """Return whether a fit to many pooled cases uses features of places."""
+    """Return whether a fit of this method to many pooled cases uses features of places."""
     return method.not_by_sums is None or method.shared_by_places is not None
 
 
 def component_of_all(method: Method) -> Component:
-    """The shared component of pools at each place."""
+    """Return the component of a pool that all places share."""
     return next(c for c in components_of(method.mixed) if c.method.by_sums)
 
 
 def in_one_order(pool: Pool, form: Form) -> Pool:
-    """The pool with its dimensions sorted by name."""
+    """Return the pool with its dimensions sorted by name."""
     order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
     dims = tuple(pool.dims[i] for i in order)
     sizes = tuple(pool.sizes[i] for i in order)
@@ -103,7 +103,7 @@ def in_one_order(pool: Pool, form: Form) -> Pool:
 
 
 def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME, str | None]:
-    """The method of a shared fit of these places, and a remark on unused features.
+    """Return the method of a shared fit of these places, and a remark on unused features.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME,
             middle = middle_longitude(values.ravel())
     n_dates = pairs.observations.sizes[pairs.dim]
     rank = landmarks_for(n_places * n_dates)
-    note = f"{' and '.join(constant)} the same at all places, so left out" if constant else None
+    note = f"{' and '.join(constant)} left out: the same at all places" if constant else None
     return SharedCKME(cast("CKME", method), n_places, tuple(coordinates), rank, middle), note
 
 
@@ -168,7 +168,7 @@ def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
 
 
 def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
-    """Covariates that identify the place of each case of a hindcast, over pooled dimensions."""
+    """Return covariates that identify the place of each case, over the pooled dimensions."""
     places = {PLACE: xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)}
     return places | features_of_places(form, method, pool.dims)
 
@@ -176,7 +176,7 @@ def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.Da
 def features_of_places(
     form: Form, method: SharedCKME, dims: Sequence[Hashable]
 ) -> dict[str, xr.DataArray]:
-    """Features of the places of a forecast that are in the fit; without labels."""
+    """Return those features of the places of a forecast that the fit uses, without labels."""
     coordinates = feature_coordinates(form, dims, method.features)
     features = {}
     for name in method.features:
@@ -189,7 +189,7 @@ def features_of_places(
 
 
 def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
-    """Features (P, k) of the places of a hindcast, by their numbers."""
+    """Return the features (P, k) of the places of a hindcast, in the order of their numbers."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     columns = [
         value.expand_dims({d: n for d, n in sizes.items() if d not in value.dims})
@@ -203,7 +203,7 @@ def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
 
 
 def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
-    """Labels and names of all places along each pooled dimension, as coordinates of the state."""
+    """Return labels and names of all places along pooled dimensions, as stored coordinates."""
     labels = {}
     for axis, d in enumerate(pool.dims):
         along = np.indices(pool.sizes)[axis].ravel()[np.array(pool.taken)]
@@ -213,13 +213,15 @@ def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
 
 
 def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataArray]:
-    """Covariates of the place of each forecast: its number, -1 for a new place, and features.
+    """Return covariates that identify the place of each forecast: its number and its features.
+
+    A new place has the number -1.
 
     Raises
     ------
     ValueError
-        If a place is outside the fit and its features are unknown, or the number of positions
-        without labels differs from that of the fit.
+        If a feature of a new place is unknown, or positions have no labels and their number differs
+        from that of the fit.
     """
     method, pool = as_shared(fitted.method), fitted.pool
     assert pool is not None
@@ -239,7 +241,7 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
 
 
 def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr.DataArray:
-    """Positions of a forecast along a pooled dimension of the fit, -1 for new places."""
+    """Return positions of a forecast along a pooled dimension of the fit, -1 for new places."""
     pool = fitted.pool
     assert pool is not None
     part = next((p for p in form.parts.values() if d in p.dims), None)
@@ -258,7 +260,7 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
 
 
 def labels_along(fitted: FittedVariable, d: Hashable, axis: int) -> xr.Dataset:
-    """Labels and names of the places of a fit along a pooled dimension, as coordinates."""
+    """Return labels and names of the places of a fit along a pooled dimension, as coordinates."""
     assert fitted.pool is not None
     grid = np.moveaxis(fitted.pool.numbers, axis, 0).reshape(fitted.pool.sizes[axis], -1)
     along = {}

@@ -1,4 +1,4 @@
-"""Updates of a shared fit: sums are added; choices of the fit stay."""
+"""Updates of a shared fit: they add to its sums, and keep its choices."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
 
 def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Order) -> xr.Dataset:
-    """State of a shared fit with more cases, given their order, and the dates of all cases.
+    """Return the state of a shared fit with more cases.
 
-    Known cases add nothing, unless their observation was missing before. New places join the fit.
+    ``dates`` are those of the added cases, and ``axis`` has the dates of all cases. A known case
+    adds nothing, unless its observation was missing before. New places join the fit.
 
     Raises
     ------
@@ -80,12 +81,15 @@ def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Orde
 
 
 def _labels_of(state: xr.Dataset) -> dict[Hashable, xr.Variable]:
-    """Labels and names of the places of a state."""
+    """Return the labels and names of the places of a state."""
     return {name: c.variable for name, c in state.coords.items() if c.dims == (PLACES,)}
 
 
 def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
-    """Covariates of added cases, with the numbers of their places; the fit has their features."""
+    """Return covariates of added cases, with the numbers of places.
+
+    Features of places are 0, because the fit knows them.
+    """
     pairs, method = grown.pairs, as_shared(grown.fitted.method)
     given = {name: xr.DataArray(0.0) for name in method.of_places}
     given[PLACE] = xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)
@@ -94,7 +98,7 @@ def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
 
 
 def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
-    """Known observations (..., case, place), with NaN for new places."""
+    """Return known observations (..., case, place), with NaN for new places."""
     room = n_places - observed.sizes[PLACES]
     padded: xr.Variable = observed.pad({PLACES: (0, room)}) if room else observed
     return padded
@@ -103,7 +107,7 @@ def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
 def engine_of(
     chunks: SharedChunks, at: Mapping[Hashable, int], packed: xr.DataArray
 ) -> tuple[PassesOverChunks, Any]:
-    """Passes at a location, with the usual values of the fit there, and the arrays of the fit."""
+    """Return passes at a location, with usual values from the fit there, and the fit's arrays."""
     engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
     if packed.chunks is not None:
         here = here.to_delayed(optimize_graph=False).item()
@@ -113,7 +117,7 @@ def engine_of(
 
 
 def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.DataArray:
-    """Arrays of a fit as one object per location."""
+    """Return the arrays of a fit as one object per location."""
     cores = {n: [d for d in v.dims if d not in chunks.locations] for n, v in arrays.items()}
     return run(
         _packed,
@@ -126,7 +130,7 @@ def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.D
 def _weights(
     method: SharedCKME, kept: CaseAxis, every: CaseAxis, order: Order
 ) -> tuple[FloatArray, float]:
-    """Weights of added cases (t,), and the factor for the weights of stored cases."""
+    """Return the weights of added cases (t,), and the factor for the weights of stored cases."""
     weights, number = np.empty(order.n_kept + order.known.size), order.order.size
     weights[order.order] = method.weights(every, number)
     newest = order.n_kept - 1
@@ -136,18 +140,18 @@ def _weights(
 
 
 def _uncut(array: xr.Variable, dims: Sequence[Hashable]) -> xr.Variable:
-    """An array in one Dask chunk along some dimensions."""
+    """Return an array in one Dask chunk along some dimensions."""
     return array.chunk(dict.fromkeys(dims, -1)) if is_lazy(array) else array
 
 
 def _packed(state: Named) -> Named:
-    """Arrays (L, ...) of the state, as one object per location (L,)."""
+    """Return arrays (L, ...) of the state as one object per location (L,)."""
     n = len(next(iter(state.values())))
     return {0: as_objects([{name: a[place] for name, a in state.items()} for place in range(n)])}
 
 
 class _Added:
-    """Function from the cases of a chunk and known observations to sums over new cases."""
+    """Function that returns sums over new cases, from cases of a chunk and known observations."""
 
     __name__ = "added"
 
@@ -155,7 +159,7 @@ class _Added:
         self.pooled = pooled[0] if len(pooled) == 1 else pooled
 
     def __call__(self, cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
-        """Sums; None for a location without a fit."""
+        """Return the sums; None for a location without a fit."""
         from xrecal.arrays.shared.passes import added_sums_of
 
         new = cases.observations
@@ -175,14 +179,14 @@ class _Added:
 
 
 def join_any(one: Any, other: Any) -> Any:
-    """Add the sums over two sets of cases; None without a fit."""
+    """Add the sums over two sets of cases; return None without a fit."""
     from xrecal.arrays.shared.passes import join_added
 
     return None if one is None else join_added(one, other)
 
 
 class Unpacked:
-    """Rebuilds the fit of a location and adds places by their features; None without a fit."""
+    """Function that rebuilds the fit of a location, and adds places with these features."""
 
     __name__ = "unpacked"
 
@@ -190,7 +194,7 @@ class Unpacked:
         self.features = features
 
     def __call__(self, packed: npt.NDArray[Any]) -> Any:
-        """The fit."""
+        """Return the fit; None for a location without a fit."""
         from xrecal.arrays.shared.packed import unpack
         from xrecal.arrays.shared.passes import with_places
 
@@ -202,12 +206,12 @@ class Unpacked:
 
 
 def _usual(packed: npt.NDArray[Any]) -> FloatArray:
-    """Usual values (1, p, 8) of covariates of a location."""
+    """Return the usual values (1, p, 8) of covariates of a location."""
     return np.asarray(packed.item()[USUAL][np.newaxis])
 
 
 class _Repacked:
-    """Function from a fit, added sums and arrays of the state to arrays of the new state."""
+    """Function that returns arrays of the new state, from a fit, added sums and old arrays."""
 
     __name__ = "repacked"
 
@@ -215,7 +219,7 @@ class _Repacked:
         self.method, self.min_samples, self.fading = method, min_samples, fading
 
     def __call__(self, fit: Any, added: Any, packed: npt.NDArray[Any]) -> dict[str, Any]:
-        """Arrays by name."""
+        """Return the arrays by name."""
         from xrecal.arrays.shared.passes import with_added
         from xrecal.arrays.shared.places import NUMBER
 

@@ -1,4 +1,4 @@
-"""From cases to a fitted state: input arrays, output arrays, and their descriptions."""
+"""Fitted state of cases: arrays that a fit takes and returns, and descriptions of these arrays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEW_MEMBER = "xrecal_new_member"
 
 
 class Prepared(NamedTuple):
-    """Cases of a variable and their method, without reading values."""
+    """Cases of a variable and their method, before any values are read."""
 
     pairs: Pairs
     """Forecasts with their observations, in order of time."""
@@ -52,13 +52,13 @@ class Prepared(NamedTuple):
     shared: SharedCKME | None = None
     """Method of a shared fit, if there are many pooled cases."""
     of_all: Prepared | None = None
-    """Cases of all places, for pools at each place with a shared component."""
+    """Cases of all places together, if there is a pool at each place with a shared component."""
     members: NamedMembers | None = None
-    """Weights of the models that are members, if they are not exchangeable."""
+    """Weights and offsets of the models, if members are named models."""
 
     @property
     def periods(self) -> dict[str, float | None]:
-        """Periods of covariates, None for covariates that are not circular."""
+        """Period of each covariate by name; None if it is not circular."""
         return {name: period_of(value) for name, value in self.covariates.items()}
 
 
@@ -68,10 +68,10 @@ def fit_state(
     shared: tuple[xr.DataArray, ...] = (),
     choose: Choose = TOGETHER,
 ) -> list[xr.Dataset]:
-    """Lazy or computed state of each variable, with one call per chunk of locations.
+    """Return the lazy or computed state of each variable; a task fits each chunk of locations.
 
-    States of variables in a joint fit differ in their observations. ``shared`` are the fields of
-    :class:`xrecal.methods.base.SharedFits` over locations, if places share a component.
+    States of variables in a joint fit differ only in their observations. If places share a
+    component, ``shared`` has the fields of :class:`xrecal.methods.base.SharedFits` over locations.
     """
     pairs, method, periods = prepared.pairs, prepared.method, prepared.periods
     pool, dim = pairs.pool, pairs.dim
@@ -117,7 +117,7 @@ def fit_state(
 def shared_group(
     shared: Sequence[xr.DataArray],
 ) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
-    """Fields of :class:`SharedFits` over locations with their core dimensions.
+    """Return the fields of :class:`SharedFits` over locations, with their core dimensions.
 
     The result is empty without a shared component.
     """
@@ -129,7 +129,7 @@ def shared_group(
 def _outputs(
     prepared: Prepared, cases: Groups, parameters: Mapping[str, Parameter]
 ) -> tuple[dict[Any, tuple[dict[Hashable, int], Any]], dict[Hashable, int]]:
-    """Output arrays of a fit with their dimensions and types, and the dimensions of the members."""
+    """Return dimensions and types of the output arrays of a fit, and dimensions of its members."""
     pairs, pool, parts = prepared.pairs, prepared.pairs.pool, cases["forecasts"]
     n_cases = pairs.observations.sizes[pairs.dim] * (1 if pool is None else len(pool.taken))
     own: dict[Hashable, int] = {}
@@ -152,7 +152,7 @@ def _outputs(
 
 
 def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together | None:
-    """Places of a fit that choose together; None if each chooses alone or has no choices."""
+    """Return places that choose together; None if each chooses alone or has nothing to choose."""
     if not method.choice_sizes:
         return None
     whole = () if pairs.pool is None else pairs.pool.forecast_dims
@@ -161,12 +161,12 @@ def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together 
 
 
 def works_on_all_first(method: Method, pairs: Pairs, choose: Choose) -> bool:
-    """Return whether joint choices, or common regrets, of all places come before their fits."""
+    """Return whether joint choices or common regrets of all places are computed before the fits."""
     return bool(method.in_common) or choosing_together(method, pairs, choose) is not None
 
 
 def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: Choose) -> Chosen:
-    """Joint choices at each place, for :class:`FitTask`.
+    """Return the joint choices at each place, for :class:`FitTask`.
 
     ``given`` are arrays of cases from :func:`given_cases`.
     """
@@ -180,7 +180,7 @@ def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: 
     def on_places(
         task: Any, arrays: Inputs, out: Mapping[str, tuple[int, ...]]
     ) -> dict[Any, xr.DataArray]:
-        """Results of a task, over places and its own axes."""
+        """Run a task on places; each result has the places and its own axes."""
         return run(
             task if pool is None else PooledTask(task, pool),
             arrays,
@@ -208,7 +208,7 @@ def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> N
 
 
 def axis_of(pairs: Pairs) -> CaseAxis:
-    """Dates of the cases, from coordinates of the forecasts or the labels of observations."""
+    """Return the dates of the cases, from coordinates of forecasts or labels of observations."""
     assert pairs.dim is not None
     along = {
         name: coordinate
@@ -220,7 +220,8 @@ def axis_of(pairs: Pairs) -> CaseAxis:
 
 
 Groups: TypeAlias = dict[str, dict[Any, xr.DataArray]]
-"""Arrays of cases: forecasts by part, observed values by number of the variable, covariates."""
+"""Arrays of cases in groups: forecasts by part, observed values by number of the variable, and
+covariates by name."""
 
 
 def arrays_of_cases(
@@ -228,9 +229,10 @@ def arrays_of_cases(
     covariates: Mapping[str, xr.DataArray],
     dims: tuple[str, str] = (CASE, CASE_MEMBER),
 ) -> Groups:
-    """Arrays of cases over the locations and ``dims``, the dimensions of cases and members.
+    """Return arrays of cases over the locations and ``dims``, the dimensions of cases and members.
 
-    For pooled cases, dates have the dimension ``DATE``. The variable itself comes first.
+    For pooled cases, dates have the dimension ``DATE``. Observations of the variable itself come
+    before those of the variables recalibrated jointly with it.
     """
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
     case = dims[0] if pool is None else DATE
@@ -254,10 +256,10 @@ def arrays_of_cases(
 
 
 def given_cases(prepared: Prepared) -> Inputs:
-    """Arrays of cases with their core dimensions, for :class:`FitTask`.
+    """Return arrays of cases with their core dimensions, for :class:`FitTask`.
 
     Pooled cases have the pooled dimensions and ``DATE`` as core dimensions;
-    :class:`xrecal.fit.pooling.PooledTask` joins these to one dimension of cases.
+    :class:`xrecal.fit.pooling.PooledTask` joins these dimensions to one dimension of cases.
     """
     return _with_core(arrays_of_cases(prepared.pairs, prepared.covariates), prepared.pairs.pool)
 
@@ -296,7 +298,7 @@ def _with_labels(
 def describe_state(
     state: xr.Dataset, method: Method, attrs: Mapping[str, Any], periods: Mapping[str, float | None]
 ) -> xr.Dataset:
-    """Attributes that make the state readable on its own."""
+    """Add attributes to a state, so that it is readable on its own."""
     units = {"units": attrs["units"]} if "units" in attrs else {}
     described: dict[str, dict[str, Any]] = {
         "loc": {"long_name": "calibration forecasts", **units},
@@ -332,7 +334,7 @@ def describe_state(
 
 @dataclass(frozen=True)
 class FitTask:
-    """Task from the cases of a chunk of locations to arrays of the state."""
+    """Task that takes the cases of a chunk of locations and returns arrays of the state."""
 
     method: Method
     axis: CaseAxis
@@ -375,7 +377,7 @@ class FitTask:
         return {**fitted, **kept, **dict(usable)}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Record of places in the warm-up, from a first pass over these places."""
+        """Return the common regrets of these places in the warm-up, from a first pass over them."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False)]

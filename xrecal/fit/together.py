@@ -1,8 +1,8 @@
-"""Joint choices of places in two passes: a search at a sample of places, then a small result.
+"""Joint choices of places in two passes: a search at a sample of places, then all fits.
 
-Each place has little evidence on the best ridge, support and weights. Places of one kind choose
-together, from a sample of them. Then all places are fitted with the joint choices, without a
-search.
+The cases of one place determine the best ridge, support and weights poorly. So places of one kind
+choose together, from a sample of these places. Then the fit of each place uses the joint choices,
+without a search.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest weight of joint choices, as a number of cases, against the cases of a place."""
+"""Largest weight of joint evidence, as a number of cases, beside the evidence of a place."""
 
 TOTAL = "total"
-"""Number of cases of all places of a kind, if the search covered all of them; else 0."""
+"""Name of a count: the cases of all places of a kind, or 0 if the search left out some places."""
 
 KIND = "xrecal_kind"
-"""Dimension of the choices of kinds."""
+"""Dimension of kinds, in arrays with one choice per kind."""
 
 
 def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
-    """Dimensions of a choice after the dimensions of places."""
+    """Return the dimensions of a choice, with their sizes, without the dimensions of places."""
     return {f"xrecal_{name}_{axis}": n for axis, n in enumerate(size)}
 
 
 def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
-    """Axes of the choices of a place, and of their evidence, after the axes of places."""
+    """Return the sizes of the choices of a place, and of the evidence for these, by name."""
     return {**method.choice_sizes, **method.evidence_sizes}
 
 
@@ -52,7 +52,7 @@ class Chosen(NamedTuple):
     choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
     """Arrays by name, with their core dimensions; empty if each place chooses alone."""
     known: Sequence[Any] = ()
-    """Small arrays, which may be lazy. Tasks read the cases of all places again after these."""
+    """Small arrays, perhaps lazy. Tasks read the cases again once these arrays are computed."""
 
 
 def choices_of(
@@ -63,7 +63,7 @@ def choices_of(
     search: Callable[[xr.DataArray, Sequence[Any]], Mapping[Any, xr.DataArray]],
     last: Sequence[Hashable],
 ) -> Chosen:
-    """Choices at each place; core dimensions are the places in ``last``, followed by the axes.
+    """Return choices at each place; core dimensions are ``last``, then the axes of a choice.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def choices_of(
         Results of :class:`KindTask`, over places.
     search : callable
         Function that returns the choices of :class:`ChooseTask` at sampled places. It takes a
-        boolean array of the sample, and Dask arrays after which cases are read again.
+        boolean array of the sample, and small arrays; Dask reads the cases only after these arrays.
     """
     dims = list(together.dims)
     chunks = facts[KindTask.facts[0]].chunksizes
@@ -122,7 +122,7 @@ def _tables(
     facts: Mapping[Any, xr.DataArray],
     chosen: Mapping[Any, xr.DataArray],
 ) -> Sequence[xr.DataArray]:
-    """Choices of each kind."""
+    """Return the choices of each kind."""
     dims = list(join.together.dims)
     axes = {name: axes_of(name, size) for name, size in spread.tables.items()}
     sizes = {d: n for name in spread.tables for d, n in axes[name].items()}
@@ -143,24 +143,24 @@ def _tables(
 
 @dataclass(frozen=True)
 class Among:
-    """Function from facts of all places to their kinds and a sample of them."""
+    """Function that returns the kinds of all places, and a sample, from facts about the places."""
 
     together: Together
     min_samples: int
 
     def __call__(self, *facts: FloatArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Sort places into kinds."""
+        """Return the kind of each place, and a mask of the sample."""
         return self.together.among(dict(zip(KindTask.facts, facts, strict=True)), self.min_samples)
 
 
 @dataclass(frozen=True)
 class Join:
-    """Function from choices of the sample to choices of each kind."""
+    """Function that returns the choices of each kind, from the choices of the sample."""
 
     together: Together
     method: Method
     names: tuple[str, ...]
-    """Axes of the choices, and of their evidence."""
+    """Names of the choices, and of the evidence for these."""
 
     def __call__(
         self,
@@ -169,7 +169,7 @@ class Join:
         n_cases: FloatArray,
         *chosen: FloatArray,
     ) -> tuple[npt.NDArray[Any], ...]:
-        """Tables (..., K, ...), from the places of each kind in the order of the sample."""
+        """Return tables (..., K, ...) of the choices of K kinds, from their sampled places."""
         method, sizes = self.method, self.together.sizes
         lead = kind.shape[: -len(sizes)]
         n_groups, n_places = math.prod(lead), math.prod(sizes)
@@ -196,33 +196,34 @@ class Join:
 
 @dataclass(frozen=True)
 class Spread:
-    """Function from choices of kinds to choices of each place of a chunk."""
+    """Function that returns the choices of each place of a chunk, from the choices of kinds."""
 
     method: Method
 
     @property
     def results(self) -> dict[str, tuple[int, ...]]:
-        """Axes of the results of each place."""
+        """Sizes of the results of each place, by name."""
         return {CHOSEN_FROM: (), **self.method.choice_sizes}
 
     @property
     def own(self) -> dict[str, tuple[int, ...]]:
-        """Axes of the choices of each sampled place, and of their evidence."""
+        """Sizes of the choices of each sampled place, and of the evidence for these, by name."""
         return choices_and_evidence(self.method)
 
     @property
     def tables(self) -> dict[str, tuple[int, ...]]:
-        """Axes of the choices of each kind, and of their evidence."""
+        """Sizes of the choices of each kind, and of the evidence for these, by name."""
         return {TOTAL: (), CHOSEN_FROM: (), **self.own}
 
     def __call__(
         self, kind: IntArray, n_cases: FloatArray, *given: FloatArray
     ) -> tuple[npt.NDArray[Any], ...]:
-        """Choices (..., axes) at places (...), from tables (..., K, axes) and their own choices.
+        """Return choices (..., axes) at places (...), from tables of kinds and from own choices.
 
-        If the search covered all places of a kind, the evidence of a place counts by its cases, and
-        the joint evidence by the cases of the other places, at most ``OF_ALL``. If the search
-        covered some places, all places get the joint choices.
+        Tables are (..., K, axes). If the search covered all places of a kind, the evidence of a
+        place has its number of cases as weight. The joint evidence then has the number of cases of
+        the other places as weight, at most ``OF_ALL``. If the search covered only some places of a
+        kind, all places of the kind get the joint choices.
         """
         flat = kind.ravel()
         of_kind = {
@@ -245,7 +246,10 @@ class Spread:
 
 
 def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
-    """Choices (..., axes) of the kind (...) of each place in a table (..., K, axes), or NaN."""
+    """Return choices (..., axes) of the kind (...) of each place, from a table (..., K, axes).
+
+    A place without a kind gets NaN.
+    """
     lacking = kind.ndim + 1 + n_axes - table.ndim
     table = table.reshape((*(1,) * lacking, *table.shape))
     wide = np.maximum(kind, 0).astype(np.intp).reshape((*kind.shape, *(1,) * (n_axes + 1)))
@@ -256,7 +260,7 @@ def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class ChooseTask:
-    """Task from the cases of a chunk of places to choices of the sampled places.
+    """Task that takes the cases of a chunk of places and returns choices of the sampled places.
 
     Choices are NaN at other places.
     """
@@ -273,7 +277,7 @@ class ChooseTask:
 
     @property
     def sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Axes of the results after the axis of places."""
+        """Sizes of the results without the axis of places, by name."""
         return choices_and_evidence(self.method)
 
     def __call__(
@@ -291,7 +295,7 @@ class ChooseTask:
         return self.of(cases, to_host(of_place["sample"]))
 
     def of(self, cases: Cases, sample: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
-        """Choices of the sampled places among places (L,) with cases (L, n)."""
+        """Return choices (L, ...) by name from cases (L, n); NaN at places outside the sample."""
         out = {name: np.full((sample.size, *size), np.nan) for name, size in self.sizes.items()}
         at = np.flatnonzero(sample)
         if at.size:
@@ -304,10 +308,9 @@ class ChooseTask:
 def choose_in_memory(
     together: Together, sizes: Mapping[Hashable, int], method: Method, cases: Cases, least: int
 ) -> Named:
-    """Joint choices (L, ...) of all places from their cases (L, n), for :func:`fit_with`.
+    """Return joint choices (L, ...) of all places from their cases (L, n), for :func:`fit_with`.
 
-    The L places lie along dimensions of these sizes; ``least`` is the number of cases that a fit
-    needs.
+    ``sizes`` has the dimensions of the L places; ``least`` is the least number of cases of a fit.
     """
     search = ChooseTask(method, cases.axis, {}, least)
     facts = KindTask(method, cases.axis, {}, method.variables is None).of(cases)
@@ -333,9 +336,9 @@ def choose_in_memory(
 def fit_with(
     method: Method, cases: Cases, min_samples: int, choices: Named
 ) -> dict[str, npt.NDArray[Any]]:
-    """Fit to cases (L, n), with joint choices (L, ...) if there are any.
+    """Fit a method to cases (L, n), with joint choices (L, ...) where there are any.
 
-    Otherwise each place chooses alone.
+    All other places choose alone.
     """
     n_places, xp = len(cases.observations), namespace(cases.observations)
     if not choices:

@@ -103,7 +103,7 @@ def _update_variable(
     covariates: Given,
     updated: Mapping[Hashable, FittedVariable],
 ) -> FittedVariable:
-    """Update one variable; ``updated`` are the variables that were updated before it."""
+    """Update one variable; ``updated`` has the variables that are already updated."""
     fitted = model.variables[name]
     pairs, partners = _pairs_of(name, model, paired)
     pooled = () if fitted.pool is None else fitted.pool.dims
@@ -149,7 +149,7 @@ def _update_variable(
 
 
 def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, list[FittedVariable]]:
-    """The new cases of a variable in order, and the other variables of its joint fit."""
+    """Return the new cases of a variable in order, and the other variables of its joint fit."""
     fitted = model.variables[name]
     group = {other: paired[other] for other in fitted.jointly or (name,)}
     group = common_cases(group) if fitted.jointly else group
@@ -174,10 +174,10 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
 def _matched(
     whole: FittedVariable, pairs: Pairs, *, known: bool
 ) -> tuple[int, MatchedLeads | None]:
-    """Number of cases with an observation, in all and at each lead.
+    """Return the number of cases with an observation, in all and at each lead.
 
-    If the model knows some of the cases and observations are in memory, all are counted again. If
-    observations are not in memory, the count takes known cases as new ones.
+    If the model knows some of the added cases, the function counts all cases again. It cannot do so
+    if cases are pooled, or observations are not in memory; known cases then count as new ones.
     """
     n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)
@@ -201,7 +201,7 @@ def _joined_state(
     covariates: Mapping[str, xr.DataArray],
     partners: Sequence[FittedVariable],
 ) -> xr.Dataset:
-    """The state with all cases in order, after learning."""
+    """Return the state with all cases in order, after the task has learned from these."""
     added = added_cases(pairs, covariates)
     state, order, parts = fitted.arrays, task.order, added["forecasts"]
     compared = [fitted, *partners] if order.has_known else []

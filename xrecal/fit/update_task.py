@@ -1,6 +1,6 @@
-"""Update of a chunk of places: add cases to those of a state, and learn from them.
+"""Update of a chunk of places: add cases to those of a state, and learn from the added cases.
 
-Known cases keep their position, with the new observation if there is one.
+A known case keeps its position, and gets the new observation if there is one.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
-"""Dimensions in tasks, which are different for old and new cases."""
+"""Dimensions of stored cases and their members in tasks; added cases have other dimensions."""
 
 NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 
 @dataclass(frozen=True)
 class UpdateTask:
-    """Task from arrays of a state and new cases of places to arrays of the new state."""
+    """Task that takes arrays of a state and new cases of places, and returns the new arrays."""
 
     method: Method
     periods: Mapping[str, float | None]
@@ -94,11 +94,11 @@ class UpdateTask:
         return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Record of places for the new cases, from a first pass over these places."""
+        """Return common regrets of these places for new cases, from a first pass over them."""
         return recorded(self, **given)
 
     def joined(self, kept: Kept, added: Cases, parts: Named, partners: Named) -> Kept:
-        """Cases and parameters with added cases; ``parts`` of their forecasts are stored."""
+        """Return cases and parameters after adding cases; ``parts`` has forecasts to store."""
         covariates = added.covariates.joining(kept.known_covariates(self.periods))
         added = replace(added, covariates=covariates)
         of_cases = {name for name, p in self.parameters.items() if CASE in p.dims}
@@ -138,7 +138,7 @@ class UpdateTask:
     def _entering(
         self, cases: Cases, known: list[npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-        """Mark added cases (L, t) to learn from, and count the additional observations (L,).
+        """Mark added cases (L, t) that the method learns from, and count new observations (L,).
 
         The method learns from new cases, and from known cases whose observation has changed.
         """
@@ -154,7 +154,7 @@ class UpdateTask:
         return enters, (enters & there).sum(-1) - lost.sum(-1)
 
     def _moved(self, slots: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Positions of cases (L, ...) after joining, -1 for none."""
+        """Return the positions of cases (L, ...) after the join; -1 (no case) stays."""
         place = namespace(slots).asarray(np.argsort(self.order.order))
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved
@@ -168,7 +168,7 @@ class UpdateTask:
     ) -> Kept:
         """Add the parameters that the method learns from all cases together.
 
-        These also depend on common regrets and shared fits, if there are any.
+        These parameters also depend on common regrets and shared fits, if there are any.
         """
         if not self.method.relearns:
             return joined
@@ -184,10 +184,10 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class ForetellTask:
-    """Task from arrays of a state with added cases to the result of ``foretell_locations``."""
+    """Task that calls ``foretell_locations`` of the method with a state that has added cases."""
 
     task: UpdateTask
-    """Task that has joined the cases"""
+    """Task that has joined the stored and the added cases"""
 
     def __call__(self, state: Named) -> dict[Any, npt.NDArray[Any]]:
         """Run the task on one chunk."""
@@ -198,19 +198,19 @@ class ForetellTask:
 
 @dataclass(frozen=True)
 class LearnTask:
-    """Task from arrays of a state with added cases to the arrays that change."""
+    """Task that learns from a state with added cases, and returns the arrays that change."""
 
     task: UpdateTask
-    """Task that has joined the cases"""
+    """Task that has joined the stored and the added cases"""
 
     @property
     def method(self) -> Method:
-        """The method that learns."""
+        """Method that learns from the cases."""
         return self.task.method
 
     @property
     def periods(self) -> Mapping[str, float | None]:
-        """Covariates, with the period of each circular covariate."""
+        """Period of each covariate by name; None if it is not circular."""
         return self.task.periods
 
     def __call__(
@@ -223,12 +223,12 @@ class LearnTask:
         return dict(learned.fitted)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Record of places for the new cases, from a first pass over these places."""
+        """Return common regrets of these places for new cases, from a first pass over them."""
         return recorded(self, **given)
 
 
 def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | None]:
-    """Record of a task for its places, after their earlier regrets."""
+    """Return common regrets from a task on places, which begin with their earlier regrets."""
     from xrecal.arrays.online.common import Record, timelines
 
     records = [Record(with_known=True)]
@@ -239,9 +239,9 @@ def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | No
 def joined_values(
     kept: xr.Variable, added: xr.DataArray, order: Order, *, guarded: bool = False
 ) -> xr.DataArray:
-    """Values (..., case) of all cases: stored ones, and added ones where nothing is stored.
+    """Return values (..., case) of all cases: stored values, and added ones where none is stored.
 
-    ``guarded`` values become missing if they are implausible given the stored ones.
+    If ``guarded``, added values that are implausible beside the stored values become NaN.
     """
     given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
     out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
@@ -249,13 +249,13 @@ def joined_values(
 
 
 def of_kept(variable: xr.Variable) -> xr.Variable:
-    """An array of the state with dimension names for stored cases and members."""
+    """Return an array of the state with the dimension names of stored cases and members."""
     return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
 @dataclass(frozen=True)
 class _JoinValues:
-    """Function from stored and added values to those of all cases."""
+    """Function that returns the values of all cases, from stored and added values."""
 
     order: Order
     guarded: bool
@@ -277,8 +277,8 @@ def join(
 ) -> npt.NDArray[Any]:
     """Join stored and added cases, in order, along their axis: -1, or -2 if members follow.
 
-    Known cases (L, t) marked in ``enters`` replace stored ones. Without ``enters``, known cases
-    only fill in missing stored ones.
+    An added case that the model knows replaces the stored one if ``enters`` (L, t) marks it.
+    Without ``enters``, it only replaces missing values.
     """
     xp = namespace(kept)
     if axis == -2:  # missing members
@@ -305,7 +305,7 @@ def _with_known(
     order: Order,
     axis: int,
 ) -> npt.NDArray[Any]:
-    """Stored cases, replaced by added ones that enter."""
+    """Return stored cases, with known cases replaced by added ones that enter."""
     xp = namespace(kept)
     of_added = np.flatnonzero(order.known >= 0)
     at, new = xp.asarray(order.known[of_added]), xp.asarray(of_added)

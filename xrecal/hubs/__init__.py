@@ -1,13 +1,13 @@
-"""Tables of forecast hubs, one row per number, and the arrays that xrecal takes.
+"""Convert between tables of forecast hubs, with a row for each number, and arrays.
 
 ============  ==========================================
 read          rows of forecasts -> DataArray
 observations  rows of target data -> DataArray
 write         forecast -> rows, in memory or in a file
-check         the rules of hubs, each violation by its row
+check         raise an error for rows that break rules
 ============  ==========================================
 
-Columns follow the hubverse convention, https://docs.hubverse.io.
+Columns of the tables follow the hubverse convention, https://docs.hubverse.io.
 """
 
 from .reading import observations, read

@@ -1,4 +1,4 @@
-"""Arrays from tables of hubs: forecasts, and observations as known on a date."""
+"""Read tables of hubs as arrays: forecasts, and observations as known on a date."""
 
 from __future__ import annotations
 
@@ -35,40 +35,43 @@ AS_OF = "as_of"
 
 @explained("xrecal.hubs.read")
 def read(table: Table, target: str | None = None, *, output_type: str = "quantile") -> xr.DataArray:
-    """Forecasts of a table of a hub as an array.
+    """Read the forecasts in a table of a hub as an array.
 
     Parameters
     ----------
     table : DataFrame or path
-        Rows with the columns of the hubverse convention, or a file .csv, .csv.gz or .parquet.
+        Rows with the columns of the hubverse convention, or the path of a file (.csv, .csv.gz or
+        .parquet).
     target : str, optional
-        Target to read, needed if the table has several.
+        Name of the target to read, needed if the table has several targets.
     output_type : {"quantile", "sample", "pmf", "cdf"}
         Output type to read.
 
     Returns
     -------
     DataArray
-        ``value`` over the start (under the name of its column), ``location``, ``horizon``, any
-        other column that varies (such as ``model_id``), and the dimension of the output type:
-        ``quantile`` or ``member``, which ``recal.fit`` takes; ``category`` or ``threshold`` for
-        probabilities, which :func:`xrecal.probabilities` makes a forecast of. NaN where there is no
-        row. Columns with a single value are coordinates.
+        Array ``value``. Its dimensions are the start (with the name of the column in the table),
+        ``location``, ``horizon``, any other column that varies (such as ``model_id``), and the
+        dimension of the output type. For quantiles and samples, this is ``quantile`` or ``member``,
+        and ``recal.fit`` takes the array. For probabilities, it is ``category`` or ``threshold``,
+        and :func:`xrecal.probabilities` makes a forecast of the array. Values without a row are
+        NaN. Columns with a single value become coordinates.
 
     Raises
     ------
     ValueError
-        If columns are missing, cells are not dates or numbers, rows occur twice, or there is not
-        exactly one target.
+        If columns are missing, if cells are not dates or numbers, if rows occur twice, or if
+        ``target`` is unknown, or not given for a table with several targets.
 
     Notes
     -----
-    Samples are numbered within each forecast in the order of their ids. Samples that have the same
-    id at several horizons or places keep the same number, if each forecast has the same ids.
+    xrecal numbers the samples within each forecast, in the order of their ids. Samples that have
+    the same id at several horizons or places keep the same number, if each forecast has the same
+    ids.
 
-    Horizons get the unit days or weeks if all target end dates agree with it. Otherwise the target
-    end dates are a coordinate over start and horizon. If the table has no target end dates, set
-    ``forecast.horizon.attrs["units"]``.
+    Horizons get the unit days or weeks if all target end dates agree with this unit. Otherwise the
+    target end dates are a coordinate over start and horizon. If the table has no target end dates,
+    set the unit yourself: ``forecast.horizon.attrs["units"]``.
 
     Examples
     --------
@@ -101,7 +104,7 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
 
 
 def _selected(rows: pd.DataFrame, target: str | None, output_type: str) -> pd.DataFrame:
-    """Rows of a target and output type, without columns that are empty for it."""
+    """Return the rows of a target and output type, without columns that are empty in these rows."""
     types = [*rows[TYPE].unique()]
     if output_type not in types:
         raise ValueError(f"the table has no output_type {output_type!r}; it has {types}")
@@ -113,15 +116,15 @@ def _selected(rows: pd.DataFrame, target: str | None, output_type: str) -> pd.Da
 
 
 def _samples(rows: pd.DataFrame) -> pd.Series:
-    """Number of each sample within its forecast, from 0."""
+    """Number the samples within each forecast, from 0."""
     codes = pd.Series(pd.factorize(rows[ID], sort=True)[0], rows.index)
     return codes.groupby([rows[n] for n in tasks_of(rows)]).rank("dense").astype(int) - 1
 
 
 def _array(values: pd.Series, labels: dict[str, pd.Series], name: str) -> xr.DataArray:
-    """Values over the labels of each dimension, sorted except for categories.
+    """Return values as an array over labels, which are sorted, except for categories.
 
-    NaN for missing ones.
+    Missing values are NaN.
     """
     coords, positions = {}, []
     for dim, column in labels.items():
@@ -158,30 +161,33 @@ def _with_times(array: xr.DataArray, rows: pd.DataFrame, origin: str) -> xr.Data
 def observations(
     table: Table, target: str | None = None, *, as_of: str | date | np.datetime64 | None = None
 ) -> xr.DataArray:
-    """Observations of a table of target data as an array.
+    """Read the observations in a table of target data as an array.
 
     Parameters
     ----------
     table : DataFrame or path
         Rows with a date (``target_end_date``, ``date`` or ``target_date``), ``location`` and a
-        value (``observation``, ``oracle_value`` or ``value``), and maybe ``target`` and ``as_of``,
-        the date of a version of the data; or a file .csv, .csv.gz or .parquet.
+        value (``observation``, ``oracle_value`` or ``value``). Optional columns are ``target``, and
+        ``as_of``, the date of a version of the data. Or the path of a file (.csv, .csv.gz or
+        .parquet) with these rows.
     target : str, optional
-        Target to read, needed if the table has several.
+        Name of the target to read, needed if the table has several targets.
     as_of : date, optional
-        Take the versions known on this date. By default the last version counts.
+        Date on which the values were known: later versions of the data are ignored. By default, all
+        versions count.
 
     Returns
     -------
     DataArray
-        ``observation`` over the date (under the name of its column) and ``location``: the value of
-        each date and place with the last ``as_of``. NaN where there is no value.
+        Array ``observation`` over the date (with the name of the column in the table) and
+        ``location``. For each date and place, it has the value with the latest ``as_of``. Dates and
+        places without a value are NaN.
 
     Raises
     ------
     ValueError
-        If columns are missing, cells are not dates or numbers, two rows of one version have the
-        same date and place, or nothing was known on the date.
+        If columns are missing, if cells are not dates or numbers, if two rows of one version have
+        the same date and place, or if no version is as old as ``as_of``.
 
     Examples
     --------
@@ -208,7 +214,7 @@ def observations(
 
 
 def _read_cells(given: pd.DataFrame, day: str, column: str) -> pd.DataFrame:
-    """Rows with dates and numbers; ValueError for other cells."""
+    """Convert cells to dates and numbers; raise ValueError for other cells."""
     faults: list[str] = []
     rows = given.copy()
     for name in (day, AS_OF, column):
@@ -227,7 +233,7 @@ def _read_cells(given: pd.DataFrame, day: str, column: str) -> pd.DataFrame:
 
 
 def _of_target(rows: pd.DataFrame, target: str | None) -> pd.DataFrame:
-    """Rows of a target; required for a table with several targets."""
+    """Return the rows of a target, which must be named if the table has several targets."""
     found = [*rows[TARGET].dropna().unique()] if TARGET in rows else []
     if target is not None and target not in found:
         raise ValueError(f"the table has no target {target!r}; it has {found}")
@@ -239,7 +245,7 @@ def _of_target(rows: pd.DataFrame, target: str | None) -> pd.DataFrame:
 def _settled(
     rows: pd.DataFrame, keys: list[str], as_of: str | date | np.datetime64 | None
 ) -> pd.DataFrame:
-    """Last row of each date and place, among the versions up to a date."""
+    """Return the latest version of each date and place, among the versions up to a date."""
     versioned = AS_OF in rows
     if as_of is not None and not versioned:
         raise ValueError(f"as_of needs a column as_of, the table has {[*rows]}")

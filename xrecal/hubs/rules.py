@@ -1,4 +1,4 @@
-"""Rules of hubs, and the rows that break them."""
+"""Check tables by the rules of hubs, and list the rows that break a rule."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from .tables import (
 )
 
 SHOWN = 20
-"""Number of rows of one violation in a message."""
+"""Largest number of rows that a message lists for one rule."""
 
 CLOSE = 1e-6
-"""Tolerance for a sum of probabilities."""
+"""Largest difference from 1 that a sum of probabilities may have."""
 
 
 @explained("xrecal.hubs.check")
@@ -43,22 +43,23 @@ def check(table: Table) -> None:
     Parameters
     ----------
     table : DataFrame or path
-        Rows, or a file .csv, .csv.gz or .parquet.
+        Rows of forecasts, or the path of a file (.csv, .csv.gz or .parquet).
 
     Raises
     ------
     ValueError
-        If the table breaks a rule. The message has a line for each violation with its row, counted
-        from 0 without the header, at most 20 a rule.
+        If the table breaks a rule. The message has a line for each row that breaks a rule, at most
+        20 lines for each rule. Rows are counted from 0, without the header.
 
     Notes
     -----
-    The rules: the columns ``reference_date`` (or ``origin_date``, ``forecast_date``), ``horizon``,
-    ``output_type``, ``output_type_id`` and ``value`` are present; dates are dates, horizons whole
-    numbers or missing, values numbers; each row occurs once; a reference date and horizon have one
-    target end date; all forecasts of a target have the same levels, categories or thresholds;
-    quantiles do not decrease with the level; probabilities are between 0 and 1, those of categories
-    sum to one, and those up to a threshold do not decrease with it.
+    These are the rules. The columns ``reference_date`` (or ``origin_date``, ``forecast_date``),
+    ``horizon``, ``output_type``, ``output_type_id`` and ``value`` are present. Dates are valid
+    dates, horizons are whole numbers or missing, and values are numbers. Each row occurs once. Rows
+    with the same target, reference date and horizon have the same target end date. All forecasts of
+    a target have the same levels, categories or thresholds. Quantiles do not decrease with the
+    level. Probabilities are between 0 and 1. Probabilities of categories sum to one. Probabilities
+    of values up to a threshold do not decrease with the threshold.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def check(table: Table) -> None:
 
 
 def require_readable(given: pd.DataFrame) -> pd.DataFrame:
-    """Rows with dates, numbers and labels; ValueError for missing or repeated ones."""
+    """Convert cells to dates, numbers and labels; raise ValueError for missing or repeated ones."""
     needed = [HORIZON, TYPE, ID, VALUE]
     lacking = [name for name in needed if name not in given]
     if origin_of(given) is None:
@@ -94,7 +95,7 @@ def require_readable(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def raise_faults(faults: list[str]) -> None:
-    """Raise ValueError that lists faults, if there are any."""
+    """Raise ValueError with a list of the faults, if there are any."""
     if faults:
         raise ValueError(
             Lines("\n".join(["the table breaks the rules of hubs:", *map(quoted, faults)]))
@@ -102,7 +103,7 @@ def raise_faults(faults: list[str]) -> None:
 
 
 def lines(wrong: pd.Series, text: Callable[[int], str]) -> Iterator[str]:
-    """A line for each wrong row, up to SHOWN."""
+    """Yield a line of text for each wrong row, at most ``SHOWN``."""
     found = wrong.index[wrong.to_numpy(bool)]
     for row in found[:SHOWN]:
         yield f"row {row}: {text(row)}"
@@ -111,13 +112,13 @@ def lines(wrong: pd.Series, text: Callable[[int], str]) -> Iterator[str]:
 
 
 def at(wrong: pd.Series, given: pd.Series, what: str) -> Iterator[str]:
-    """A line for each wrong cell of a column."""
+    """Yield a line of text for each wrong cell of a column."""
     cells = given.astype(object)  # types of Python, not of NumPy
     yield from lines(wrong, lambda row: f"{given.name} {cells[row]!r} {what}")
 
 
 def _unreadable(given: pd.DataFrame, rows: pd.DataFrame) -> Iterator[str]:
-    """Cells that are missing, or do not have the type of their column."""
+    """Yield lines for cells that are missing, or have another type than their column needs."""
     origin = origin_of(given)
     for name in dict.fromkeys([origin, END]):
         if name is not None and name in given:
@@ -141,7 +142,7 @@ def _unreadable(given: pd.DataFrame, rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _repeated(rows: pd.DataFrame) -> Iterator[str]:
-    """Repeated rows, and target end dates that contradict each other."""
+    """Yield lines for repeated rows, and for target end dates that contradict each other."""
     labels = [*tasks_of(rows), ID]
     groups = rows.groupby(labels, dropna=False, sort=False).ngroup()
     first = pd.Series(np.arange(len(rows)), rows.index).groupby(groups).transform("first")
@@ -159,7 +160,7 @@ def _repeated(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
-    """Forecasts that lack a level, category or threshold of other forecasts of their target."""
+    """Yield lines for forecasts that lack a label of other forecasts of the same target."""
     chosen = rows[rows[TYPE].isin(["quantile", "pmf", "cdf"])]
     by = [name for name in (TARGET, TYPE) if name in rows]
     for _, block in chosen.groupby(by, dropna=False, sort=False):
@@ -178,7 +179,7 @@ def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _no_distributions(rows: pd.DataFrame) -> Iterator[str]:
-    """Crossing quantiles, and invalid probabilities."""
+    """Yield lines for quantiles that decrease with the level, and for invalid probabilities."""
     tasks = rows.groupby(tasks_of(rows), dropna=False, sort=False).ngroup()
     for kind in ("quantile", "cdf"):
         block = rows[rows[TYPE] == kind]

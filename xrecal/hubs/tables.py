@@ -1,4 +1,4 @@
-"""Tables of hubs: their files, their columns, and the labels in them."""
+"""Read and write tables of hubs, and convert their columns."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from xrecal.inputs.libraries import require_library
 Table: TypeAlias = pd.DataFrame | str | PathLike[str]
 
 ORIGINS = ("reference_date", "origin_date", "forecast_date")
-"""Names of the column with the start of a forecast."""
+"""Names that the column with the start of a forecast may have."""
 
 TARGET, HORIZON, END, LOCATION = "target", "horizon", "target_end_date", "location"
 TYPE, ID, VALUE = "output_type", "output_type_id", "value"
 
 DIMENSIONS = {"quantile": "quantile", "sample": "member", "pmf": "category", "cdf": "threshold"}
-"""Dimension of the labels of each output type."""
+"""Dimension of the array that holds the labels of each output type."""
 
 POINTS = ("mean", "median")
-"""Output types without labels."""
+"""Output types whose rows need no ``output_type_id``."""
 
 _TEXT = (LOCATION, TARGET, "model_id", TYPE, ID)
 
 
 def open_table(table: Table) -> pd.DataFrame:
-    """Rows of a DataFrame or file, counted from 0."""
+    """Return the rows of a DataFrame or file, numbered from 0."""
     if isinstance(table, pd.DataFrame):
         return table.reset_index(drop=True)
     if _is_parquet(table):
@@ -38,7 +38,7 @@ def open_table(table: Table) -> pd.DataFrame:
 
 
 def save_table(rows: pd.DataFrame, path: str | PathLike[str]) -> None:
-    """Write rows to a file; dates without their hour."""
+    """Write rows to a file, with dates that have no time of day."""
     days = {name: rows[name].dt.date for name in rows.select_dtypes("datetime")}
     if _is_parquet(path):
         rows.assign(**days).to_parquet(path, index=False)
@@ -47,7 +47,7 @@ def save_table(rows: pd.DataFrame, path: str | PathLike[str]) -> None:
 
 
 def _is_parquet(path: str | PathLike[str]) -> bool:
-    """Return whether a file is Parquet rather than CSV, by its name."""
+    """Return True for the name of a Parquet file, False for the name of a CSV file."""
     suffixes = Path(path).suffixes
     if ".parquet" in suffixes[-1:]:
         require_library("parquet")
@@ -58,17 +58,17 @@ def _is_parquet(path: str | PathLike[str]) -> bool:
 
 
 def origin_of(rows: pd.DataFrame) -> str | None:
-    """Name of the column with the start of a forecast; None if there is none."""
+    """Return the name of the column with the start of a forecast, or None."""
     return next((name for name in ORIGINS if name in rows), None)
 
 
 def tasks_of(rows: pd.DataFrame) -> list[str]:
-    """Columns that identify a forecast in a table, including the output type."""
+    """Return the columns that identify a forecast in a table, including the output type."""
     return [str(name) for name in rows if name not in (ID, VALUE, END)]
 
 
 def as_dates(column: pd.Series) -> pd.Series:
-    """Dates of a column, NaT for missing ones; numbers are not dates."""
+    """Convert a column to dates; cells that are not dates, such as numbers, become NaT."""
     if pd.api.types.is_numeric_dtype(column):
         return pd.Series(np.datetime64("NaT", "ns"), column.index)
     dates = pd.to_datetime(column, errors="coerce", format="ISO8601")
@@ -76,7 +76,7 @@ def as_dates(column: pd.Series) -> pd.Series:
 
 
 def parsed(given: pd.DataFrame) -> pd.DataFrame:
-    """Rows with dates, numbers and labels; missing for other cells."""
+    """Convert cells to dates, numbers and labels; other cells become missing."""
     rows = given.copy()
     for name in (origin_of(given), END):
         if name in rows:
@@ -88,7 +88,7 @@ def parsed(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(given: pd.DataFrame) -> pd.Series:
-    """Labels of output types: levels are numbers, and thresholds and samples if possible."""
+    """Return labels of output types: levels as numbers, thresholds and samples too if possible."""
     labels = given[ID].astype(object)
     labels = labels.where(labels.isna(), labels.astype(str))
     for kind in ("quantile", "sample", "cdf"):

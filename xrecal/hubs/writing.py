@@ -1,4 +1,4 @@
-"""Tables of hubs from forecasts."""
+"""Write forecasts as tables of hubs."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ def write(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, over starts and leads; or probabilities over ``category`` (of
-        :func:`~xrecal.products.categories.categories`) or ``threshold`` (of
-        :func:`~xrecal.products.probabilities.cdf`). Coordinates with a single value, such as
-        ``target`` and ``model_id``, become columns.
+        Forecasts over starts and leads: ensembles, quantiles, normal distributions or mixtures. Or
+        probabilities over ``category`` (from :func:`~xrecal.products.categories.categories`) or
+        ``threshold`` (from :func:`~xrecal.products.probabilities.cdf`). Coordinates with a single
+        value, such as ``target`` and ``model_id``, become columns.
     path : str or path, optional
-        File .csv, .csv.gz or .parquet to write.
+        Path of the file to write (.csv, .csv.gz or .parquet).
     levels : sequence of float, optional
-        Levels of quantiles that the hub asks for. By default quantiles are written as they are,
-        and members of an ensemble as samples.
+        Levels of quantiles that the hub asks for. By default, quantiles keep their levels, and
+        members of an ensemble become samples.
     lower, upper : float, optional
         Bounds of the variable. Values beyond a bound become equal to the bound.
 
     Returns
     -------
     DataFrame
-        The rows. A quantile below the quantile of a lower level is raised to it. Missing values
-        have no row.
+        Rows of the table. If a quantile is below the quantile of a lower level, xrecal raises it to
+        the latter. Missing values have no row.
 
     Raises
     ------
     ValueError
-        If the rows break the rules that :func:`check` states, quantiles have other levels, or
-        leads have no unit.
+        If the rows break a rule of :func:`check`, if forecasts of quantiles lack one of ``levels``,
+        or if leads have no unit.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def write(
 def _labelled(
     forecast: Labelled, levels: Sequence[float] | np.ndarray | None
 ) -> tuple[xr.DataArray, str]:
-    """The array to write, over the dimension of its output type, and that type."""
+    """Return the array to write, and its output type."""
     if isinstance(forecast, xr.Dataset) and len(forecast.data_vars) == 1:
         (forecast,) = forecast.data_vars.values()
     if isinstance(forecast, xr.DataArray):
@@ -120,7 +120,7 @@ def _labelled(
 
 
 def _with_levels(array: xr.DataArray, levels: Sequence[float] | np.ndarray | None) -> xr.DataArray:
-    """Quantiles at the given levels, which must all be present."""
+    """Return the quantiles at ``levels``, which must all be present."""
     if levels is None:
         return array
     found = array["quantile"].to_numpy()
@@ -135,7 +135,7 @@ def _with_levels(array: xr.DataArray, levels: Sequence[float] | np.ndarray | Non
 
 
 def _rows(array: xr.DataArray, dim: str) -> pd.DataFrame:
-    """Rows with the columns of labels, of target end dates, and of values."""
+    """Return rows with columns of labels, target end dates and values."""
     roles = Roles(array.isel({dim: 0}, drop=True))
     start = roles.find(CALIBRATION, name="forecast")
     times = read_times(roles, start, name="forecast")

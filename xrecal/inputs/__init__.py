@@ -1,1 +1,1 @@
-"""Inputs of users: dimensions, labels, dates, units, forms, valid times, pairs, covariates."""
+"""Read inputs of users: dimensions, labels, dates, units, forms, valid times, pairs, covariates."""

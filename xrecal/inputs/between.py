@@ -1,4 +1,4 @@
-"""Extra variables of weighted ensembles that represent a continuous distribution."""
+"""Read the variables with which a weighted ensemble represents a continuous distribution."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.tails import POINTS
 
 BETWEEN = "between_members"
-"""Attribute of weights with the definition of quantiles between members."""
+"""Name of the attribute of weights that defines the quantiles between members."""
 
 TAIL, TAIL_SHAPE = "tail", "tail_shape"
-"""Component of members that represent tails, and role of the variable with the shapes of tails."""
+"""Value of the coordinate ``component`` for members that represent tails, and value of the
+attribute ``role`` of the variable that holds the shapes of the tails."""
 
 SIDE, SIDES = "side", ("lower", "upper")
-"""Dimension of the parameters of each tail, and its labels."""
+"""Dimension that counts the two tails, and its labels."""
 
 
 class Continuous(NamedTuple):
-    """Construction of a continuous distribution from members and weights."""
+    """Settings and data that turn members and weights into a continuous distribution."""
 
     between: Between
     shape: xr.DataArray | None = None
-    """Shapes of tails, if all members of the tails are present."""
+    """Shapes of the tails; None unless all members of the tails are present."""
     slots: tuple[int, ...] = ()
-    """Positions of the members of the tails."""
+    """Positions of the members that represent tails; empty if shapes are None."""
 
 
 def read_continuous(
     dataset: xr.Dataset, name: Hashable, weight: Hashable, member_dim: Hashable
 ) -> Continuous | None:
-    """Continuous distribution of a variable of a Dataset; None if its CDF is a step function."""
+    """Read the continuous distribution of a weighted ensemble; None if the CDF has steps."""
     named = dataset[weight].attrs.get(BETWEEN)
     between = next((one for one in get_args(Between) if one == named), None)
     if between is None:
@@ -49,7 +50,10 @@ def read_continuous(
 
 
 def _shape(dataset: xr.Dataset, name: Hashable) -> xr.DataArray | None:
-    """Shapes of the tails of a variable, from the variable that its attributes name, if present."""
+    """Return the shapes of the tails of a variable; None without such shapes.
+
+    The attribute ``ancillary_variables`` of the variable names the variable with the shapes.
+    """
     for named in str(dataset[name].attrs.get("ancillary_variables", "")).split():
         shape = dataset.get(named)
         if shape is not None and shape.attrs.get("role") == TAIL_SHAPE:

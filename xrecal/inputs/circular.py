@@ -1,4 +1,4 @@
-"""Circular variables, such as wind directions: their period, and errors of unsuitable calls."""
+"""Read the period of circular variables, such as wind directions, and refuse unsuitable calls."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 PERIOD = "circular_period"
-"""Attribute of a circular variable, in its unit. An attribute ``period`` may belong to an
-average."""
+"""Attribute with the period of a circular variable, in the unit of the variable. An attribute named
+``period`` could be the period of an average instead."""
 
 
 def read_period(value: Any, name: Hashable) -> float:
-    """The period of a variable, as given or from its attribute.
+    """Return the period of a variable as a float, from an argument or an attribute.
 
     Raises
     ------
     ValueError
-        If it is not a positive number.
+        If the period is not a positive number.
     """
     number = isinstance(value, (int, float, np.number))
     number &= not isinstance(value, (bool, np.timedelta64))
@@ -40,7 +40,7 @@ def refuse_circular(period: float | None, name: Hashable, what: str) -> None:
 
 
 def check_period(given: float, fitted: float | None, name: str) -> None:
-    """Raise ValueError if a forecast has another period than the hindcast of the fit."""
+    """Raise ValueError if a forecast has another period than the hindcast that was fitted."""
     if given != fitted:
         raise ValueError(
             f"{name} has the {PERIOD} {given:g}, but the hindcast of the model "

@@ -1,4 +1,4 @@
-"""Covariates that are forecasts: their mean, and the logarithm of their spread."""
+"""Replace covariates that are forecasts by their mean and the logarithm of their spread."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ SPREAD = "_spread"
 """Ending of the name of a covariate that is the logarithm of the spread of a forecast."""
 
 ROUNDING = 1e-12
-"""Share of the mean below which a spread is the rounding of equal members."""
+"""A spread below this share of the mean counts as zero: it comes from rounding of equal members."""
 
 Given = Mapping[str, Labelled] | None
-"""Covariates passed to ``fit`` and ``apply``, numbers or forecasts in any form."""
+"""The user's covariates of ``fit`` and ``apply``, by name: numbers, or forecasts of any form."""
 
 
 def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
-    """Return the names of given covariates; a covariate that is a forecast has two names.
+    """Return the names of the user's covariates; a covariate that is a forecast has two names.
 
     Raises
     ------
     TypeError
         If ``given`` is not a mapping.
     ValueError
-        If two covariates have one name.
+        If two covariates have the same name.
     """
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(
@@ -49,7 +49,7 @@ def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
     twice = [spread for _, *own in names.values() for spread in own if spread in names]
     if twice:
         raise ValueError(
-            f"two covariates are called {twice[0]!r}: one that is given, and the spread of the "
+            f"two covariates are called {twice[0]!r}: one that you pass, and the spread of the "
             f"covariate {twice[0].removesuffix(SPREAD)!r}, which has members; rename one"
         )
     return names
@@ -62,12 +62,14 @@ def _is_forecast(value: object) -> bool:
 
 
 def without_members(given: Given) -> dict[str, xr.DataArray]:
-    """Return covariates with one number per case; a forecast gives its mean and log spread.
+    """Return covariates with one number per case: two covariates replace each forecast.
+
+    These two are the mean of the forecast, and the logarithm of its spread.
 
     Raises
     ------
     ValueError
-        If a forecast has several variables or a period.
+        If a covariate holds forecasts of several variables, or of a circular variable.
     """
     found: dict[str, xr.DataArray] = {}
     names = names_of_given(given)
@@ -78,7 +80,7 @@ def without_members(given: Given) -> dict[str, xr.DataArray]:
 
 
 def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
-    """Mean and logarithm of the spread; NaN for a spread of zero."""
+    """Return the mean and the log spread of a forecast; NaN for the log of a spread of zero."""
     what = f"the covariate {name!r}"
     forms = read_forms(value, name=what)
     if len(forms) > 1:
@@ -110,7 +112,7 @@ def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
 
 @dataclass(frozen=True)
 class _MomentsTask:
-    """Task from parts of forecasts (L, m) to mean and logarithm of the standard deviation (L,)."""
+    """Task that computes mean and log standard deviation (L,) from parts of forecasts (L, m)."""
 
     censored: bool
 

@@ -1,4 +1,4 @@
-"""Covariates with their own dates, taken at the starts or the valid times of forecasts."""
+"""Look up covariates with dates of their own at the starts or the valid times of forecasts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .valid_time import Times, read_times, time_dim
 from .valid_time_lookup import first_of, taken_at
 
 KNOWN = "known"
-"""Attribute of a covariate with its own dates: "start" for observed ones, "valid" for forecasts."""
+"""Attribute of a covariate with dates of its own: "start" if the covariate is observed, and "valid"
+if it is a forecast."""
 
 START, VALID = "start", "valid"
 
@@ -24,12 +25,12 @@ START, VALID = "start", "valid"
 def at_times(
     value: xr.DataArray, form: Form, dim: Hashable, *, names: Names, known: str | None = None
 ) -> xr.DataArray:
-    """Return a covariate at the starts, or valid times, of forecasts over starts and leads.
+    """Return a covariate at the starts or the valid times of forecasts over starts and leads.
 
     Parameters
     ----------
     value : DataArray
-        The covariate. Without its own dates it stays unchanged.
+        The covariate. A covariate without dates of its own is returned unchanged.
     form : Form
         Forecasts.
     dim : hashable
@@ -37,13 +38,14 @@ def at_times(
     names : tuple of str
         Names of forecasts and covariate in messages.
     known : {"start", "valid"}, optional
-        Date to look up, unless the attribute ``known`` of the covariate gives it.
+        Date at which to look up the covariate: the start or the valid time. The attribute ``known``
+        of the covariate takes precedence.
 
     Raises
     ------
     ValueError
-        If it is unknown which date to look up, a date has no value, or a value belongs to a date
-        after the start.
+        If it is unknown at which date to look up the covariate, if the covariate has no value at a
+        valid time, or if it has a value that was not known at the start.
     """
     known = value.attrs.get(KNOWN, known)
     if known not in (None, START, VALID):
@@ -61,8 +63,8 @@ def at_times(
         raise ValueError(f"{names[1]} has no labels along {own!r} to match by; add the coordinate")
     if known is None:
         raise ValueError(
-            f"{names[1]} is along {own!r}, but {names[0]} over starts along {dim!r} and leads. A "
-            f"forecast is looked up at the valid time: use .assign_attrs(known={VALID!r}). An "
+            f"{names[1]} is along {own!r}, but {names[0]} is over starts along {dim!r} and leads. "
+            f"A forecast is looked up at the valid time: use .assign_attrs(known={VALID!r}). An "
             f"observation is looked up at the start: use .assign_attrs(known={START!r}), or the "
             f"last observation known at the start: observations.recal.known_at({names[0]}, "
             "delay=...)"
@@ -76,7 +78,7 @@ def at_times(
 def _at_valid_times(
     value: xr.DataArray, times: Times, own: Hashable, *, names: Names
 ) -> xr.DataArray:
-    """Return a covariate along its dates ``own`` at the valid time of each forecast."""
+    """Return the value of a covariate, which has dates along ``own``, at each valid time."""
     valid = times.valid()
     wanted = valid.to_numpy()
     at = np.asarray(value.indexes[own].get_indexer(wanted.ravel())).reshape(wanted.shape)
@@ -96,9 +98,11 @@ def _at_valid_times(
 def _refuse_later(
     value: xr.DataArray, times: Times, dim: Hashable, *, names: Names, known: str | None
 ) -> None:
-    """Raise ValueError for values that a coordinate dates after the start.
+    """Raise ValueError if a coordinate of a covariate has dates after the starts of forecasts.
 
-    Covariates that are forecasts over leads have such dates.
+    The function accepts such dates from a covariate with ``known="valid"``. If ``known`` is
+    missing, the function accepts such dates in a coordinate ``valid_time``, or in a coordinate that
+    the forecasts have, too, because the covariate may be a forecast.
     """
     beside = times.roles.obj.coords
     for name, dates in Roles(value).times.items():

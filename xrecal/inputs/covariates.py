@@ -1,4 +1,4 @@
-"""Covariates by name: season and days ahead from dates, others as coordinates or given."""
+"""Read covariates by name: season and days ahead from dates, others from users or coordinates."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from .places import at_single, like_places, refuse_other_name
 from .valid_time import known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
-"""The covariate that is read from dates: the fraction of the year, with period 1."""
+"""Names of two covariates that come from dates, both with period 1: the fraction of the year, and
+the fraction of the year by calendar day."""
 
 AHEAD = "days_ahead"
-"""The covariate with the verification time of a forecast; no distribution depends on it."""
+"""Name of the covariate with the days from start to valid time; no distribution depends on it."""
 
 
 def read_covariates(
@@ -40,7 +41,7 @@ def read_covariates(
     cases: Sequence[Hashable] = (),
     known_as: Mapping[str, str] | None = None,
 ) -> dict[str, xr.DataArray]:
-    """Values of the covariates of a forecast, over its cases and, if they differ, locations.
+    """Return the covariates of a forecast over its cases, and over locations if they differ there.
 
     Parameters
     ----------
@@ -49,23 +50,26 @@ def read_covariates(
     form : Form
         Forecasts with their coordinates.
     dim : hashable
-        Dimension of the cases; covariates may lack it, and locations, too.
+        Dimension of the cases. Covariates may lack this dimension, and dimensions of locations.
     given : mapping from name to DataArray or forecast
-        Values, which take precedence over coordinates. Labels along ``dim`` and locations must be
-        equal. Further covariates are ignored. A forecast has the mean under its name, and the
-        logarithm of the spread under another name; see :func:`without_members`.
+        The user's covariates, which take precedence over coordinates. Each covariate needs a value
+        for all labels of the forecasts; other labels are dropped. Covariates that ``names`` lacks
+        are ignored. A forecast gives two covariates; see :func:`without_members`.
     name : str
         Name of the forecasts in messages.
     cases : sequence of hashable
-        For a hindcast, ``dim`` and the pooled dimensions; each covariate varies along one of them.
+        For a hindcast, ``dim`` and the pooled dimensions: each covariate must vary along one of
+        these. The sequence is empty for a forecast.
     known_as : mapping from name to {"start", "valid"}, optional
-        Attributes ``known`` of the covariates of the fit.
+        Attributes ``known`` of the covariates that the fit used.
 
     Raises
     ------
     ValueError
-        If a covariate is missing, has other dimensions or labels, or is not numeric, or if no given
-        covariate is needed.
+        If a covariate is missing, has other dimensions or labels, or is not numeric, or if
+        ``names`` contains none of the user's covariates.
+    TypeError
+        If a covariate is not a DataArray.
     """
     known = names_of_given(given)
     needed = {n: value for n, value in (given or {}).items() if {*known[n]} & {*names}}
@@ -108,7 +112,7 @@ def read_covariates(
 
 
 def _own_value(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
-    """The season, calendar day or days ahead of a forecast, or a coordinate of another name."""
+    """Return a covariate from dates or a coordinate of a forecast; None if both are missing."""
     if wanted in (SEASON, DAY):
         return season_of(form, dim, by_day=wanted == DAY)
     if wanted == AHEAD:
@@ -117,11 +121,11 @@ def _own_value(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
 
 
 def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArray | None:
-    """Fraction of the year of each case, or of the single forecast, at each lead.
+    """Return the fraction of the year of each forecast, by case and lead; None without dates.
 
-    By day it is the fraction of a year of 365 days, in which each calendar day has its own
-    position. If leads do not give the valid time, the season is that of the start. As each lead has
-    a fit of its own, this only matters for the different lengths of months.
+    With ``by_day`` it is the fraction of a year of 365 days, so that a calendar day has the same
+    value in every year. Dates are valid times, or starts if labels do not give valid times. Starts
+    serve as well, because each lead has a fit of its own. Only the lengths of months then matter.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.roles, dim)
@@ -142,10 +146,10 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
 
 
 def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
-    """Days from start to valid time of each forecast, over its cases and leads.
+    """Return the days from start to valid time of each forecast, over its cases and leads.
 
-    The days come from a coordinate ``valid_time``, from starts and leads, or from leads alone, also
-    from a single lead. They are 0 if labels do not give them.
+    The days come from a coordinate ``valid_time``, from starts and leads, or from leads alone; the
+    lead may be single. The days are 0 if labels do not give them.
     """
     roles, whole = form.roles, form.roles.obj
     ahead = _days_to_valid_times(form, dim)
@@ -160,7 +164,10 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
 
 
 def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
-    """Days over starts and leads, or over starts alone; None if starts are not dates."""
+    """Return the days from starts to valid times; None unless both are dates.
+
+    The result is over starts and leads, or over starts alone.
+    """
     valid, coords = known_valid_times(form.roles, dim), form.roles.obj.coords
     if valid is None or dim not in coords:
         return None
@@ -173,7 +180,7 @@ def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
 
 
 def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
-    """Days over leads alone; None if leads have no unit of fixed length."""
+    """Return the leads in days; None if their unit is unknown or has no fixed length."""
     try:
         leads = read_leads(whole, lead, name="forecast")
     except ValueError:  # no leads, or an unknown unit
@@ -187,13 +194,13 @@ def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
-    """Repeat a covariate that differs only between pooled positions along ``dim``."""
+    """Repeat, along ``dim``, a covariate that differs only between pooled positions."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 
 
 def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool) -> str:
-    """Return a message about a covariate that is neither given nor a coordinate."""
+    """Return the message about a covariate that neither the user nor a coordinate gives."""
     if wanted in (SEASON, DAY):
         return (
             f"the {wanted.replace('_', ' ')} needs the dates of {name}: a datetime64 or cftime "
@@ -211,7 +218,7 @@ def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool
 def _at_forecasts(
     value: xr.DataArray, form: Form, dim: Hashable, *, names: Names, fitting: bool
 ) -> xr.DataArray:
-    """A given covariate or coordinate, checked, at the labels of the forecasts."""
+    """Check a covariate, and return its values at the labels of the forecasts."""
     name, covariate = names
     value = days_of(value) if value.dtype.kind == "m" else value
     if value.dtype.kind not in "iufb":
@@ -251,7 +258,7 @@ def _require_one_each(value: xr.DataArray, dim: Hashable, *, names: Names) -> No
 def _at_labels(
     value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: Names
 ) -> xr.DataArray:
-    """Values at the labels of the forecasts; other values are dropped."""
+    """Return the values of a covariate at the labels of the forecasts; drop its other values."""
     labelled = [dim in part.indexes for part in (whole, value)]
     if not all(labelled):
         if any(labelled):
@@ -262,8 +269,8 @@ def _at_labels(
     mine, theirs = (calendar_of(part[dim].to_numpy()) for part in (whole, value))
     if mine != theirs and "datetime64" not in (mine, theirs) and None not in (mine, theirs):
         raise ValueError(
-            f"dates along {dim!r} of {names[1]} are {theirs}, those of {names[0]} {mine}; use "
-            f"convert_calendar({mine!r}, dim={dim!r}, use_cftime=True) on the covariate"
+            f"dates along {dim!r} of {names[1]} are {theirs}, but dates of {names[0]} are {mine}; "
+            f"use convert_calendar({mine!r}, dim={dim!r}, use_cftime=True) on the covariate"
         )
     place = value.indexes[dim].get_indexer(whole.indexes[dim])
     if (place < 0).any():
@@ -276,6 +283,6 @@ def _at_labels(
 
 
 def period_of(covariate: xr.DataArray) -> float | None:
-    """Period of a circular covariate, from its attribute."""
+    """Return the period of a circular covariate, from its attribute; None for other covariates."""
     period = covariate.attrs.get("period")
     return None if period is None else float(period)

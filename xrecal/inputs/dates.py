@@ -1,6 +1,7 @@
-"""Dates of cases: year, season and day of each, from datetime64, cftime or years.
+"""Dates of cases: the year, season and day of each case, from datetime64, cftime or years.
 
-Years of cases begin in the largest gap of their calendar, so that no season is divided.
+By default a year begins in the longest part of the calendar that has no cases, so that no season
+of cases is divided.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
 
 @dataclass(frozen=True)
 class CaseAxis:
-    """Dates of the cases along one dimension, each field (n,) or None if unknown."""
+    """Dates of n cases along one dimension. Each field has shape (n,), or is None if unknown."""
 
     year: IntArray | None = None
     season: FloatArray | None = None
@@ -31,44 +32,45 @@ class CaseAxis:
     days: FloatArray | None = None
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
-    """Step in time, in ascending order; by default each case is a step."""
+    """Number of the step in time of each case, ascending; None if each case is its own step."""
     month_day: IntArray | None = None
     """Month and day of the month, as 100 times the month plus the day."""
     day: FloatArray | None = None
-    """Calendar day as a fraction of a year of 365 days, in [0, 1), the same in every year."""
+    """Fraction of a year of 365 days, in [0, 1), equal in all years for a calendar day."""
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
-        """Dates of some cases."""
+        """Return the dates of some of the cases."""
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         return CaseAxis(**{n: part if part is None else part[cases] for n, part in parts.items()})
 
     def steps(self, n: int) -> IntArray:
-        """Step in time of each of ``n`` cases."""
+        """Return the number of the step in time of each of ``n`` cases."""
         return np.arange(n) if self.step is None else self.step
 
 
 SHORTEST_GAP = 30
-"""Least number of days without a case, on any date of the year, for years to begin there."""
+"""Least length, in days, of a part of the calendar without cases in which years may begin."""
 
 ALIKE = 3
-"""Largest difference, in days, between gaps that count as equal, such as between monthly dates."""
+"""Gaps, such as those between monthly dates, count as equal if they differ by less, in days."""
 
 DAYS_OF_YEAR = 365.25
 
 
 def spread_of_season(season: FloatArray) -> float:
-    """Circular standard deviation of fractions of the year (n,), in days."""
+    """Return the circular standard deviation, in days, of fractions of the year (n,)."""
     length = max(float(abs(np.exp(2j * np.pi * season).mean())), 1e-9)
     return DAYS_OF_YEAR / (2 * np.pi) * float(np.sqrt(max(-2 * np.log(length), 0.0)))
 
 
 def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | None:
-    """Year of each case (n,), without dividing a season of the cases; None without dates.
+    """Return the year of each case (n,), so that years do not divide seasons; None without dates.
 
     Years begin on the date ``year_start``, MM-DD. By default they begin in the largest gap that the
-    dates of all cases leave in the calendar: each winter from December to February is one year,
-    named by its January. They begin on 1 January if no gap has 30 days or more, or if the largest
-    gap contains 1 January.
+    dates of all cases leave in the calendar. For example, if all cases are in December to February,
+    each winter is one year, called after its January. Years begin on 1 January if no gap has 30
+    days or more. They also do if the gap that contains 1 January is the largest, or shorter than
+    the largest by less than 3 days.
     """
     if axis.year is None or axis.season is None or axis.month_day is None:
         return axis.year
@@ -83,9 +85,10 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
 
 
 def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
-    """Number of the whole year or season of each case (n,).
+    """Return a number for each case (n,) that is equal for all cases of one year or one season.
 
-    Years begin as in :func:`years_of_cases`; seasons are December to February, and so on.
+    Years begin as in :func:`years_of_cases`. Seasons have three months, such as December to
+    February.
 
     Raises
     ------
@@ -108,7 +111,10 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
 
 
 def _largest_gap(season: FloatArray) -> float:
-    """Middle of the largest gap between fractions of the year; 0 if it is short or contains 0."""
+    """Return the middle of the largest gap between fractions of the year.
+
+    The result is 0 if the largest gap is short, or if a gap as large contains 0.
+    """
     dates = np.unique(season)
     gaps = np.diff(dates, append=dates[:1] + 1)  # the last gap contains the end of the year
     largest = gaps.max(initial=0)
@@ -128,7 +134,7 @@ def are_dates(label: xr.DataArray | xr.Variable) -> bool:
 
 
 def calendar_of(values: Any) -> str | None:
-    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
+    """Return "datetime64", or the calendar of cftime objects; None if values are not dates."""
     if values.dtype.kind == "M":
         return "datetime64"
     flat = np.ravel(np.asarray(values)) if values.dtype == object else np.empty(0)
@@ -136,10 +142,10 @@ def calendar_of(values: Any) -> str | None:
 
 
 def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
-    """Dates along ``dim``: from its valid times, or else from its own coordinate.
+    """Return the dates along ``dim``, from its valid times or else from its own coordinate.
 
-    Increasing integers from 1000 to 9999 are years. If ``obj`` lacks the dimension, it may have a
-    scalar coordinate, which dates a single forecast.
+    Increasing integers from 1000 to 9999 are years. If ``obj`` lacks the dimension, a scalar
+    coordinate may give the date of the single forecast.
     """
     for label in date_candidates(obj, dim):
         if label.chunks is not None or bool(label.isnull().any()):
@@ -156,7 +162,7 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
 
 
 def date_axis(values: Any) -> CaseAxis | None:
-    """Years, seasons and days of datetime64 or cftime objects (n,); None for other values."""
+    """Return years, seasons and days of datetime64 or cftime dates (n,); None for other values."""
     if np.issubdtype(values.dtype, np.datetime64):
         return _standard_dates(values)
     if values.dtype == object and values.size and hasattr(values[0], "dayofyr"):
@@ -165,7 +171,7 @@ def date_axis(values: Any) -> CaseAxis | None:
 
 
 def date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
-    """Coordinates that may date the cases along a dimension, valid times first."""
+    """Return the coordinates that may hold the dates of the cases, valid times first."""
     dims = (dim,) if dim in obj.dims else ()
     along = {name: c for name, c in obj.coords.items() if c.dims == dims and c.size}
     valid = [
@@ -192,10 +198,7 @@ def _standard_dates(dates: Any) -> CaseAxis:
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
-    """Dates of another calendar, as cftime objects.
-
-    The length of the year is that of the calendar.
-    """
+    """Return the dates of cftime objects; a year has the length of a year of their calendar."""
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
     parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
@@ -211,9 +214,10 @@ def _calendar_dates(dates: Any) -> CaseAxis:
 
 
 def calendar_day(passed: FloatArray, leap: npt.NDArray[np.bool_]) -> FloatArray:
-    """Fractions of a year of 365 days, from the days passed since the year began.
+    """Return fractions of a year of 365 days, from the days since the year began.
 
-    1 March is the same in every year; 29 February lies half-way between its neighbours.
+    1 March has the same fraction in every year. 29 February is half-way between 28 February and
+    1 March.
     """
     extra = np.select([passed >= 60, passed >= 59], [1.0, 0.5], 0.0)
     return np.asarray((passed - np.where(leap, extra, 0.0)) / 365)

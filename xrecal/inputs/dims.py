@@ -1,4 +1,4 @@
-"""Labels along dimensions: unique, equal along locations, of single places; levels."""
+"""Check labels along dimensions, select labels of single places, and read levels of quantiles."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
-"""One dimension, several dimensions, or the usual dimension."""
+"""One dimension, several dimensions, or None for the usual dimension."""
 
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
 
 Labels = TypeVar("Labels", bound=Labelled)
 
 Names: TypeAlias = tuple[str, str]
-"""Names of two objects in messages."""
+"""Names that messages use for two objects."""
 
 MODEL = "model.state"
-"""Name of the state of a model in messages."""
+"""Name that messages use for the state of a model."""
 
 NEAR = 1e-6
-"""Tolerance for a level outside the given ones, for float32 levels and rounding."""
+"""A level may lie this far outside the range of given levels, because of rounding to float32."""
 
 
 def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
-    """Dimensions as a list."""
+    """Return one or several dimensions as a list."""
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
 
 
 def dims_as_text(dims: Sequence[Hashable]) -> str:
-    """Dimensions for a line of history."""
+    """Return dimensions as text, for a line of the attribute ``history``."""
     return " and ".join(map(repr, dims))
 
 
 def refuse_unlike_cases(wanted: Any, observed: Any, dim: Hashable, *, name: str) -> NoReturn:
-    """Raise ValueError for cases and observations without common labels."""
+    """Raise ValueError, because forecasts and observations have no common label along ``dim``."""
     types = [_type_of(index) for index in (wanted, observed)]
     text = any(index.size and isinstance(index[0], str) for index in (wanted, observed))
     if types[0] == types[1]:  # dates of two calendars print alike
@@ -57,7 +57,7 @@ def refuse_unlike_cases(wanted: Any, observed: Any, dim: Hashable, *, name: str)
 
 
 def _type_of(index: Any) -> str:
-    """Type of the labels of an index, and their calendar, for a message."""
+    """Return, for a message, the type of the labels of an index, and their calendar."""
     if not index.size:
         return ""
     name, calendar = type(index[0]).__name__, getattr(index[0], "calendar", "")
@@ -65,7 +65,7 @@ def _type_of(index: Any) -> str:
 
 
 def _one_type(dim: Hashable) -> str:
-    """Remedy if labels have two types, such as dates and text, or are text."""
+    """Return what to type if labels have two types, such as dates and text, or are text."""
     return (
         f"; give both labels of one type. For text or Python's dates use observations."
         f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
@@ -75,7 +75,7 @@ def _one_type(dim: Hashable) -> str:
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
-    """Remedy if dates (n,), (p,) agree except for the time of day or the day of the month."""
+    """Return what to type if dates (n,) and (p,) differ only by time of day or day of month."""
     if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
@@ -96,7 +96,7 @@ def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
 def at_scalars(
     other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
-    """Part of an object for forecasts at single labels, such as forecasts of ``.sel(lead=5)``.
+    """Return the part of an object at the single labels of forecasts, such as a single lead.
 
     Parameters
     ----------
@@ -107,17 +107,17 @@ def at_scalars(
     names : tuple of str
         Names of the forecasts and `other` in messages.
     dims : iterable of hashable, optional
-        Dimensions of `other` for the selection; all by default.
+        Dimensions of `other` along which to select; all by default.
 
     Returns
     -------
     DataArray or Dataset
-        `other` at these labels; NaN for a missing date.
+        `other` at the labels of the forecasts; NaN if `other` lacks a date.
 
     Raises
     ------
     ValueError
-        If a label that is not a date is missing, or any label occurs twice.
+        If `other` lacks a label that is not a date, or has a label twice.
     """
     for d in other.dims if dims is None else [d for d in dims if d in other.dims]:
         if d not in other.indexes or d not in forecasts.coords or forecasts[d].ndim:
@@ -136,7 +136,10 @@ def at_scalars(
 
 
 def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
-    """Scalar label of forecasts along ``dim``; for the time of observations, the valid time."""
+    """Return the single label of forecasts for ``dim``.
+
+    For ``time`` the label is the valid time of the forecasts, unless observations have valid times.
+    """
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
     return forecasts[name].to_numpy()[()]
@@ -145,9 +148,9 @@ def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
 def warn_of_other_labels(
     forecasts: xr.DataArray, observations: xr.DataArray, *, names: Names
 ) -> None:
-    """Warn about names of places, as text or integers, that differ at one place.
+    """Warn if observations of one place have another name of this place than the forecasts.
 
-    Coordinates that are real numbers may differ: a station is near a grid point, not on it.
+    Names are text or integers. Real numbers may differ: a station is near a grid point, not on it.
     """
     for name, label in observations.coords.items():
         if label.ndim or label.dtype.kind not in "iuUSTO" or name not in forecasts.coords:
@@ -181,7 +184,10 @@ def require_labels_of_cases(index: Any, dim: Hashable, owner: str) -> None:
 
 
 def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Names) -> None:
-    """Raise ValueError unless both have the same size and, if both have labels, equal labels."""
+    """Raise ValueError unless two objects have equal labels along a dimension.
+
+    If one object has no labels, both need the same size.
+    """
     at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
         hint = ""
@@ -223,7 +229,7 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
 
 
 def _at_labels_of(name: str, dim: Hashable) -> str:
-    """Argument that selects or assigns the labels of an object along a dimension."""
+    """Return the text of the argument that selects or assigns the labels of an object."""
     plain = isinstance(dim, str) and dim.isidentifier() and not iskeyword(dim)
     if plain and not hasattr(xr.DataArray, str(dim)) and not hasattr(xr.Dataset, str(dim)):
         return f"{dim}={name}.{dim}"
@@ -231,7 +237,10 @@ def _at_labels_of(name: str, dim: Hashable) -> str:
 
 
 def _within_half_a_step(labels: Any, others: Any) -> float | None:
-    """Largest distance of numbers to the nearest others, if these form pairs; else None."""
+    """Return the largest distance between paired labels; None unless it is below half a step.
+
+    The function sorts the labels of both arguments, and pairs them in this order.
+    """
     if not others.is_unique or not (
         others.is_monotonic_increasing or others.is_monotonic_decreasing
     ):
@@ -247,13 +256,13 @@ def _first(index: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a label as text, with bytes of a netCDF file decoded."""
+    """Return a label as text; decode bytes of netCDF files, and drop a time of 00:00:00."""
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
 
 
 def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
-    """Levels as a float64 array of one axis, in the given order.
+    """Return levels of quantiles as a float64 array of one axis, in the given order.
 
     Raises
     ------
@@ -275,7 +284,10 @@ def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
-    """Levels between categories; ValueError unless they increase, strictly between 0 and 1."""
+    """Return the levels that separate categories.
+
+    The function raises ValueError unless levels increase and lie strictly between 0 and 1.
+    """
     levels = read_levels(q)
     inside = ((levels > 0) & (levels < 1)).all()
     if not levels.size or not inside or not (np.diff(levels) > 0).all():
@@ -286,10 +298,10 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark levels between the lowest and the highest of the given levels, up to rounding."""
+    """Mark levels that lie between the lowest and the highest given level, up to rounding."""
     return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 
 def level_coordinate(levels: FloatArray) -> xr.Variable:
-    """Coordinate of quantiles, with attributes."""
+    """Return the coordinate ``quantile`` that holds the levels, with its attributes."""
     return xr.Variable("quantile", levels, {"long_name": "quantile", "units": "1"})

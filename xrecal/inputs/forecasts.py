@@ -1,4 +1,4 @@
-"""Explicit forecasts: ensembles with weights, normal distributions."""
+"""Make forecasts from ensembles with weights, or from normal distributions."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ def weighted(
     Parameters
     ----------
     values : DataArray
-        Members, along a member dimension. Its name becomes NAME (``forecast`` if it has none).
+        Members, along a member dimension. NAME below is the name of this array, or ``forecast`` if
+        the array has no name.
     weights : DataArray
-        Weights >= 0 along the same dimension. They need not sum to one, except for tests of
+        Weights >= 0 along the member dimension. Weights need not sum to one, except for tests of
         calibration given the forecast.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default xrecal recognises this dimension by its CF standard name or
+        its name (member, number, ...).
 
     Returns
     -------
     Dataset
-        ``NAME`` and ``NAME_weight``, linked by attributes.
+        Variables ``NAME`` and ``NAME_weight``; an attribute of ``NAME`` names its weights.
 
     Raises
     ------
     TypeError
         If an argument is not a DataArray.
     ValueError
-        If there is no member dimension, weights lack it, or labels differ; or if weights in memory
-        are so large that their sum overflows. With lazy weights such forecasts count as invalid.
+        If there is no member dimension, if weights lack this dimension, if labels of values and
+        weights differ, or if the sum of weights in memory overflows. If the sum of lazy weights
+        overflows, the forecast counts as invalid.
 
     Examples
     --------
@@ -71,25 +74,27 @@ def gaussian(
     lower: xr.DataArray | float | None = None,
     upper: xr.DataArray | float | None = None,
 ) -> xr.Dataset:
-    """Make a forecast from normal distributions, mixtures of these, or censored ones.
+    """Make a forecast from normal distributions, their mixtures, or censored normal distributions.
 
     Parameters
     ----------
     loc : DataArray
-        Means, over ``component`` for a mixture. Its name, without a final ``_loc``, becomes NAME.
+        Means; those of a mixture have the dimension ``component``. NAME below is the name of this
+        array without a final ``_loc``, or ``forecast`` if the array has no name.
     scale : DataArray
-        Standard deviations >= 0, in the same unit.
+        Standard deviations >= 0, in the unit of ``loc``.
     weights : DataArray, optional
-        Weights >= 0 of the components, over ``component``; equal if not given.
+        Weights >= 0 of the components, over ``component``. By default all weights are equal.
     lower, upper : DataArray or float, optional
-        Bounds of the variable, in the unit of ``loc``. The mass beyond a bound lies on the bound,
-        such as the probability of no rain. Bounds have no dimension ``component``; mixtures have no
-        bounds.
+        Bounds of the variable, in the unit of ``loc``. The probability beyond a bound is moved to
+        the bound: for rain, the probability below 0 becomes the probability of no rain. Bounds have
+        no dimension ``component``, and mixtures have no bounds.
 
     Returns
     -------
     Dataset
-        ``NAME_loc``, ``NAME_scale`` and, if given, ``NAME_weight``, ``NAME_lower``, ``NAME_upper``.
+        Variables ``NAME_loc`` and ``NAME_scale``; ``NAME_weight``, ``NAME_lower`` and
+        ``NAME_upper`` if the user gives these arguments.
 
     Raises
     ------
@@ -97,7 +102,7 @@ def gaussian(
         If weights have no dimension ``component``, bounds have this dimension, a mixture has
         bounds, or labels or units differ.
     TypeError
-        If an argument is of another type.
+        If an argument has another type than those above.
 
     Examples
     --------
@@ -126,7 +131,7 @@ def gaussian(
 
 
 def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataArray:
-    """A bound as a DataArray; a mixture must have one bound for all its components."""
+    """Return a bound as a DataArray; refuse bounds that differ between components or members."""
     if not isinstance(bound, xr.DataArray):
         if np.ndim(bound):
             raise TypeError(f"{end} must be a number or a DataArray, got {type(bound).__name__}")
@@ -152,7 +157,10 @@ def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
 
 
 def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
-    """Raise ValueError if finite weights in memory have an infinite sum: shares would be 0."""
+    """Raise ValueError if finite weights in memory have an infinite sum.
+
+    As shares of such a sum, all weights would be 0.
+    """
     values = weights.data
     if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.floating):
         return
@@ -169,9 +177,9 @@ def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
 
 
 def _alike(parts: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
-    """Parts with places in the order of the first part; ValueError if labels differ.
+    """Return parts with places in the order of the first part; raise ValueError if labels differ.
 
-    A Dataset would fill missing labels with NaN.
+    Without this check, xarray would fill a Dataset with NaN where a part lacks a label.
     """
     (first, a), *others = parts.items()
     alike = {name: like_places(b, a, b.dims, names=(first, name)) for name, b in others}

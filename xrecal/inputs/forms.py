@@ -1,4 +1,4 @@
-"""Forms of a forecast, read from a DataArray or Dataset."""
+"""Read the form of a forecast, such as an ensemble or quantiles, from a DataArray or Dataset."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Traits(NamedTuple):
     """Properties of one kind of forecast."""
 
     words: str
-    """Name in titles."""
+    """Name of the kind in titles and messages."""
     has_members: bool = False
-    """True if its values are members; results keep their dimension."""
+    """True if the values of a forecast are members; results keep the dimension of the members."""
     has_scale: bool = False
-    """True if it consists of locations and scales, not of members or quantiles."""
+    """True if a forecast consists of means and standard deviations, not of members or quantiles."""
     has_distances: bool = True
-    """True if energy distances have a closed form."""
+    """True if a closed formula gives energy distances."""
 
 
 TRAITS: dict[Kind, Traits] = {
@@ -46,38 +46,38 @@ TRAITS: dict[Kind, Traits] = {
     "normal": Traits("normal distributions", has_scale=True),
     "censored": Traits("censored normal distributions", has_scale=True, has_distances=False),
 }
-"""Table of kinds. A new kind needs an entry, a reader below, and its distribution in
-``xrecal.arrays.distributions.from_parts``."""
+"""Properties of each kind. A new kind needs an entry here, a function below that reads forecasts of
+this kind, and a distribution in ``xrecal.arrays.distributions.from_parts``."""
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
-"""Arrays of a form; all but the first are optional."""
+"""Names of the arrays of a form; all but the first are optional."""
 
 VECTOR = "vector_"
-"""Prefix of the members of each variable in vectors."""
+"""First part of the names of arrays with members of each variable, if variables form vectors."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One forecast variable: members or quantiles with weights, or normal components.
+    """One forecast variable: members with or without weights, quantiles, or normal components.
 
-    Censored means one normal component with the mass beyond a bound moved to the bound.
+    A censored forecast is one normal distribution; the probability beyond a bound is at the bound.
     """
 
     name: Hashable | None
     kind: Kind
     member_dim: Hashable
     loc: xr.DataArray
-    """Members, values of quantiles, or locations of normal components."""
+    """Members, values of quantiles, or means of normal components."""
     scale: xr.DataArray | None = None
     weights: xr.DataArray | None = None
     levels: xr.DataArray | None = None
-    """Levels in [0, 1] of quantiles; tasks compute the masses of the quantiles present."""
+    """Levels in [0, 1] of quantiles; tasks compute masses from the levels that are not missing."""
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     continuous: Continuous | None = None
-    """Continuous distribution of a weighted ensemble; None if its CDF is a step function."""
+    """Continuous distribution of a weighted ensemble; None if the CDF is a step function."""
     vector: tuple[xr.DataArray, ...] = ()
-    """Members of all variables, including this one, for vectors."""
+    """Members of all variables, including this one, if variables form vectors; empty otherwise."""
 
     @property
     def traits(self) -> Traits:
@@ -86,13 +86,13 @@ class Form:
 
     @property
     def parts(self) -> dict[str, xr.DataArray]:
-        """The present arrays of the form, by name."""
+        """The arrays that this forecast has, by name."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: part for name, part in parts.items() if part is not None}
 
     @property
     def compared(self) -> dict[str, xr.DataArray]:
-        """The arrays by which forecasts are compared, by name."""
+        """The arrays, by name, from which xrecal computes distances between forecasts."""
         if not self.vector:
             return self.parts
         weights = {} if self.weights is None else {"weights": self.weights}
@@ -106,18 +106,21 @@ class Form:
 
     @property
     def dims(self) -> tuple[Hashable, ...]:
-        """Dimensions of all parts together, without that of the members."""
+        """Dimensions of all parts together, without the member dimension."""
         widest = max(self.parts.values(), key=lambda part: part.ndim)
         rest = [d for part in self.parts.values() for d in part.dims]
         return tuple(d for d in dict.fromkeys([*widest.dims, *rest]) if d != self.member_dim)
 
     @property
     def member_dim_of_results(self) -> Hashable:
-        """The user's member dimension; members are neither quantiles nor components."""
+        """Member dimension of results: the user's if the forecast has members, else ``member``."""
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-        """Coordinate of n members: the user's if it has this size, else numbers with attributes."""
+        """Return a coordinate of n members, with the user's attributes; empty if none has labels.
+
+        The labels are the user's if there are n, else n successive numbers.
+        """
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
         given = self.loc[self.member_dim]
@@ -128,14 +131,17 @@ class Form:
         return {self.member_dim: xr.Variable(self.member_dim, labels, given.attrs)}
 
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
-        """Dimensions of a result in the user's order, with ``new`` ones in place of the members."""
+        """Return the dimensions of a result in the user's order.
+
+        The dimensions ``new`` are in the place of the member dimension.
+        """
         every = {*self.dims, self.member_dim}
         whole = [part.dims for part in self.parts.values() if set(part.dims) == every]
         dims = whole[0] if whole else (*self.dims, self.member_dim)
         return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
 
     def broadcast(self) -> Form:
-        """All parts over all dimensions, for functions that need separate members for each case."""
+        """Return the form with all parts over all dimensions: each case has its own members."""
         if len(self.parts) == 1:
             return self
         whole = xr.broadcast(*self.parts.values())
@@ -149,11 +155,11 @@ class Form:
 
     @cached_property
     def roles(self) -> Roles[xr.DataArray]:
-        """Roles of the dimensions of the forecasts, read from one member over all dimensions."""
+        """Roles of the dimensions of the forecasts, read from the first member."""
         return Roles(self.broadcast().loc.isel({self.member_dim: 0}, drop=True))
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
-        """The same forecast with other arrays."""
+        """Return the same forecast with other arrays."""
         lacking = dict.fromkeys(PARTS[1:])
         return replace(self, **{**lacking, **parts})  # type: ignore[arg-type]
 
@@ -161,7 +167,7 @@ class Form:
 def read_forms(
     obj: Labelled, member_dim: Hashable | None = None, *, name: str = "forecast"
 ) -> dict[Hashable, Form]:
-    """Forecast variables of ``obj`` by name; a DataArray has one.
+    """Return the forecast variables of ``obj`` by name; a DataArray has one forecast variable.
 
     Raises
     ------
@@ -237,7 +243,7 @@ def _read_array(
 
 
 def _require_own_name(array: xr.DataArray, *, name: str) -> None:
-    """Raise ValueError for an array with the name of its coordinate: no Dataset can have both."""
+    """Raise ValueError if an array has the name of its own coordinate: no Dataset can hold both."""
     if array.name is not None and array.name in (*array.dims, *array.coords):
         raise ValueError(
             f"{name} has the name {array.name!r}, which is one of its dimensions or coordinates; "
@@ -246,7 +252,7 @@ def _require_own_name(array: xr.DataArray, *, name: str) -> None:
 
 
 def _levels(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
-    """Levels in [0, 1] of quantiles; ValueError for other labels."""
+    """Return the levels in [0, 1] of quantiles; raise ValueError for labels that are not levels."""
     top = 100.0 if dim == "percentile" else 1.0
     if dim not in array.coords:
         raise ValueError(f"{name} has no levels along {dim!r}; add them as its coordinate")
@@ -307,7 +313,11 @@ def _read_dataset(
 def _weight_variable(
     dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
 ) -> Hashable | None:
-    """Variable with the member weights of another variable, found not by its name alone."""
+    """Return the name of the variable with the member weights of another one; None without weights.
+
+    An attribute names the weights; or their variable is called NAME_weight, has a member dimension
+    and has no units.
+    """
     array = dataset[variable]
     for named in str(array.attrs.get("ancillary_variables", "")).split():
         if named in dataset and dataset[named].attrs.get("role") == "member_weight":
@@ -349,9 +359,9 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
 def _read_bounds(
     dataset: xr.Dataset, base: str, dim: Hashable, *, name: str
 ) -> dict[str, xr.DataArray]:
-    """Bounds of a censored normal distribution, if variables with their names are bounds.
+    """Return the bounds of a censored normal distribution; empty without bounds.
 
-    A variable with members is another quantity.
+    A variable called NAME_lower or NAME_upper is no bound if it has members.
     """
     bounds = {}
     for end in ("lower", "upper"):
@@ -367,11 +377,12 @@ def _read_bounds(
 def numbers_of(
     form: Form, dim: Hashable | None, places: Places | None = None
 ) -> list[xr.DataArray]:
-    """Numbers that identify forecasts: of the case along ``dim``, and of the location, in parts.
+    """Return arrays of numbers that identify forecasts.
 
-    The location's number counts through its dimensions sorted by name. It is the sum of one array
-    per dimension, so tasks get only a few values for any number of locations. If a forecast has
-    some of the ``places`` along a dimension, numbers refer to all of them.
+    The first array has the number of each case along ``dim``. The sum of the other arrays, one per
+    location dimension, is the number of each location; so tasks get few values for any number of
+    locations. The count runs through the location dimensions, sorted by name. If a forecast has
+    only some of the ``places`` along a dimension, the count includes all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -386,7 +397,7 @@ def numbers_of(
 
 
 def require_plain(form: Form, asked: str) -> None:
-    """Raise ValueError unless forecasts are plain ensembles, the only form allowed."""
+    """Raise ValueError unless a forecast is a plain ensemble; ``asked`` is the user's argument."""
     if form.kind != "ensemble":
         raise ValueError(
             f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
@@ -395,7 +406,7 @@ def require_plain(form: Form, asked: str) -> None:
 
 
 def require_distances(form: Form, *, name: str) -> None:
-    """Raise ValueError for forecasts whose energy distances have no closed form."""
+    """Raise ValueError for forecasts without a closed formula for energy distances."""
     if form.traits.has_distances:
         return
     bounds = [f"{form.name}_{end}" for end in ("lower", "upper") if end in form.parts]
@@ -410,10 +421,10 @@ def require_distances(form: Form, *, name: str) -> None:
 def task_parts(
     form: Form, loops: Sequence[Hashable], core: Mapping[Hashable, Hashable]
 ) -> dict[str, xr.DataArray]:
-    """Parts of a forecast for tasks: ``core`` dimensions last, under their new names.
+    """Return the parts of a forecast for tasks: ``core`` dimensions last, under their new names.
 
-    Along other dimensions each part keeps its dimensions, and tasks broadcast chunk by chunk.
-    Otherwise masses of quantiles, repeated for every case of a large forecast, would fill the
+    A part does not get other dimensions that it lacks; tasks broadcast parts chunk by chunk.
+    Otherwise levels of quantiles, repeated for every case of a large forecast, would fill the
     memory.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
@@ -433,13 +444,13 @@ def task_parts(
 
 
 def levels_of(form: Form) -> FloatArray:
-    """Levels in [0, 1] of a forecast given as quantiles, in their order."""
+    """Return the levels in [0, 1] of a forecast of quantiles, in the order of the quantiles."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
 
 
 def with_named_cases(form: Form, dim: Dims) -> Form:
-    """Name the dimension of cases in an attribute of the forecast, if no rule recognises it."""
+    """Write the name of the case dimension to an attribute, if no rule recognises it."""
     if dim is None or dim is ... or len(form.roles.cases) == 1:
         return form
     named = [d for d in listed(dim) if d in (form.roles.cases or form.dims)]
@@ -452,7 +463,7 @@ def with_named_cases(form: Form, dim: Dims) -> Form:
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Attribute with the dimension of the cases, if no rule recognises it."""
+    """Return an attribute with the case dimension, if no rule recognises it; else empty."""
     if dim not in form.dims or form.roles.cases == [dim]:
         return {}
     return {OF_CASES: str(dim)}

@@ -1,4 +1,4 @@
-"""Identities of the places along a dimension: labels, names, latitude and longitude."""
+"""Ways to identify the places along a dimension: labels, names, latitude and longitude."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
     "id",
 )  # fmt: skip
-"""Names of coordinates that identify a place; the CF attribute ``cf_role`` also marks one."""
+"""Names of coordinates that identify a place; the CF attribute ``cf_role`` marks others."""
 
 NUMBERS = ("number", "length", "month")
-"""Kinds of numbers: without a unit of time, with a unit of fixed length, with a calendar unit."""
+"""Kinds of labels that are numbers: without a unit of time, of a fixed length, in months."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds of labels that give positions of places."""
@@ -42,9 +42,9 @@ class Identity:
     """Name of the coordinate or coordinates."""
     kind: Kind
     keys: pd.Index | FloatArray
-    """Labels (n,), or numbers (n, k) that are equal up to rounding."""
+    """Labels (n,), or numbers (n, k), which count as equal up to rounding."""
     raw: pd.Index | None = None
-    """Original labels of lengths of time, to compare with numbers without a unit."""
+    """Original labels if these are lengths of time, for comparison with numbers without unit."""
     own: bool = False
     """True for the labels along the dimension, False for another coordinate."""
     counts: bool = False
@@ -56,7 +56,7 @@ class Identity:
         return self.name.split(" and ")
 
     def nearest(self, wanted: Identity, at: IntArray) -> bool:
-        """Return whether the places nearest to the ``wanted`` places are at these positions."""
+        """Return whether the places nearest to ``wanted`` places are at the positions ``at``."""
         if self.kind not in PLACES:
             return False
         from scipy.spatial import cKDTree
@@ -65,7 +65,7 @@ class Identity:
         return bool(np.array_equal(cKDTree(here).query(there)[1], at))
 
     def positions(self, wanted: Identity) -> IntArray | None:
-        """Position of each wanted place among the own places; None unless each occurs once."""
+        """Return the position of each wanted place in this object; None unless all are found."""
         found = self.found(wanted)
         return None if found is None or (found < 0).any() else found
 
@@ -96,7 +96,7 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 
 
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
-    """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
+    """Return "latitude" or "longitude" by name or CF attributes; None for any other coordinate."""
     if LATITUDE.fits(name, label):
         return "latitude"
     return "longitude" if LONGITUDE.fits(name, label) else None
@@ -108,7 +108,7 @@ def names_place(name: Hashable, label: xr.DataArray) -> bool:
 
 
 def identities(obj: Labelled, dim: Hashable) -> list[Identity]:
-    """Ways to identify the places along a dimension of an object, most reliable first.
+    """Return ways to identify the places along a dimension, the most reliable way first.
 
     Dask coordinates are read only if labels do not identify the places.
     """
@@ -129,11 +129,11 @@ def identities(obj: Labelled, dim: Hashable) -> list[Identity]:
 
 
 def rearranged(given: Labelled, wanted: Labelled, dim: Hashable) -> IntArray | None:
-    """Position in ``given`` of each place of ``wanted``, by numbers that both have.
+    """Return the position in ``given`` of each place of ``wanted``, by numbers that both have.
 
-    Numbers of a station, heights or distances identify the places along ``dim`` if both objects
-    have the same numbers, each once. The result is None without such numbers, or if they contradict
-    each other.
+    Station numbers, heights or distances identify the places along ``dim`` if both objects have the
+    same numbers, each once. The result is None without such numbers, or if two kinds of numbers
+    give different positions.
     """
     numbers = [
         {n: c for n, c in o.coords.items() if c.dims == (dim,) and c.dtype.kind in "iuf"}
@@ -150,7 +150,7 @@ def rearranged(given: Labelled, wanted: Labelled, dim: Hashable) -> IntArray | N
 
 
 def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Coordinates of one dimension that identify the places along it."""
+    """Return the coordinates over ``dim`` alone that identify the places along ``dim``."""
     return {
         n: c
         for n, c in obj.coords.items()
@@ -160,9 +160,10 @@ def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
 
 
 def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Identity, Identity]]:
-    """Pairs of comparable identities; only labels if both have labels of a kind that names places.
+    """Return the pairs of identities that can be compared.
 
-    Places with different labels are different places, even at one point.
+    If both objects have labels other than 0, 1, 2, ... along the dimension, and these differ, only
+    labels are compared: places with different labels are different places, even at one point.
     """
     pairs = [(a, b) for a in mine for b in theirs if b.found(a) is not None]
     labels = [(a, b) for a, b in pairs if a.own and b.own and not (a.counts or b.counts)]
@@ -171,14 +172,17 @@ def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Ident
 
 
 def known_places(given: Labelled, wanted: xr.DataArray, dim: Hashable) -> IntArray | None:
-    """Position in ``given`` of each place of ``wanted``, -1 for new places; None without names."""
+    """Return the position in ``given`` of each place of ``wanted``, -1 where ``given`` lacks it.
+
+    The result is None if nothing identifies the places.
+    """
     pairs = comparable(identities(wanted, dim), identities(given, dim))
     found = [at for a, b in pairs if (at := b.found(a)) is not None]
     return max(found, key=lambda at: int((at >= 0).sum())) if found else None
 
 
 def _labels(name: str, coordinate: xr.DataArray) -> Identity:
-    """Text or numbers of a coordinate of one dimension."""
+    """Return the text or numbers of a coordinate with one dimension, as an identity of places."""
     (dim,) = coordinate.dims
     index = coordinate.to_index() if dim == name else pd.Index(coordinate.to_numpy())
     if index.dtype.kind in "OSUT" and index.nlevels == 1 and not isinstance(index, xr.CFTimeIndex):
@@ -196,9 +200,9 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
 
 
 def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:
-    """Latitudes, longitudes or both along a dimension.
+    """Return the latitudes, longitudes or both along a dimension as an identity of places, or None.
 
-    If they have two dimensions, the result has their values at the middle of each row.
+    If the coordinates have two dimensions, the identity has the mean point of each row.
     """
     angles = {
         kind: c
@@ -224,9 +228,10 @@ def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | Non
 
 
 def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
-    """Row of ``given`` (p, k) equal to each row of ``wanted`` (n, k) up to rounding, else -1.
+    """Return, for each row of ``wanted`` (n, k), the equal row of ``given`` (p, k), or -1.
 
-    None if rows are unknown or equal.
+    Rows are equal up to rounding. The result is None if values are missing, or if ``given`` has no
+    rows or two equal rows.
     """
     from scipy.spatial import cKDTree
 

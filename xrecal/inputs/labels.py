@@ -1,6 +1,7 @@
-"""Labels of an array, read once.
+"""Read the labels of an array once.
 
-Dates are in UTC, cases and leads have an index, and valid times agree with starts and leads.
+Afterwards dates are in UTC, cases and leads have an index, and valid times agree with starts and
+leads.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""First part of the names of coordinates with the past case of each member."""
+"""First part of the names of coordinates with the past case from which each member comes."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
 )
-"""Other names of valid times, in lower case and without underscores; the CF name is ``time``."""
+"""Other names of valid times, in lower case and without underscores."""
 
 
 Coords: TypeAlias = dict[Hashable, Any]
@@ -35,13 +36,13 @@ Coords: TypeAlias = dict[Hashable, Any]
 
 
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
-    """Return roles of an object with normalised labels, as the other modules expect them.
+    """Bring the labels of an object into the form that other modules expect, and find roles.
 
-    Dates become datetime64 in UTC, or stay cftime; users may also give dates with a time zone,
-    periods (their start counts), or Python dates. A dimension of cases or leads without an index
-    gets the labels of the only coordinate of dates, or of leads, along it. Leads without such a
-    coordinate get their lengths from valid times. Starts and leads replace valid times that
-    contradict them, with a warning.
+    Dates of cftime stay; dates with a time zone, Python dates, and the starts of periods become
+    datetime64 in UTC. If a dimension of cases or leads has no index, the only coordinate of dates,
+    or of leads, along this dimension becomes the index. Leads without such a coordinate become
+    valid time minus start. If valid times contradict starts plus leads, these sums replace the
+    valid times, and the function warns.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     Returns
     -------
     Roles
-        Roles of an object with the same values, lazy or not. Lazy coordinates of dates are
-        computed, as pairing needs them.
+        Roles of an object with the same values; lazy values stay lazy. Lazy coordinates of dates
+        are computed, because pairing needs the dates.
 
     Raises
     ------
@@ -84,12 +85,12 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
 
 
 def _with_coords(roles: Roles[Labels], coords: Coords) -> Roles[Labels]:
-    """Roles of an array with further coordinates, which may change them."""
+    """Assign coordinates to an array, and return the roles of the result."""
     return Roles(cast("Labels", roles.obj.assign_coords(coords))) if coords else roles
 
 
 def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Objects as datetime64 or timedelta64; None for dates of cftime and for other values."""
+    """Convert objects to datetime64 or timedelta64; None for cftime dates and for other values."""
     values = coordinate.to_numpy()
     if values.size and all(isinstance(value, datetime.timedelta) for value in values.flat):
         lengths = [pd.Timedelta(value).to_timedelta64() for value in values.flat]
@@ -119,7 +120,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _naive(value: datetime.date | pd.Period) -> np.datetime64:
-    """A date, time or beginning of a period as datetime64; with a time zone, in UTC."""
+    """Return a date, time or start of a period as datetime64, in UTC if it has a time zone."""
     if isinstance(value, pd.Period):
         value = value.start_time
     if isinstance(value, pd.Timestamp):  # to the nanosecond
@@ -130,7 +131,7 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
 
 
 def _standard_names(roles: Roles[Labels]) -> Coords:
-    """Give valid times of other names the CF standard name, which the other modules recognise."""
+    """Return valid times of other names with the CF standard name ``time`` as an attribute."""
     obj = roles.obj
     return {
         n: (v.dims, v.to_base_variable().data, {**v.attrs, "standard_name": "time"})
@@ -142,7 +143,7 @@ def _standard_names(roles: Roles[Labels]) -> Coords:
 
 
 def _indexes(roles: Roles[Labels]) -> Coords:
-    """Labels of cases and leads without an index, from the coordinate along them."""
+    """Return labels for dimensions of cases and leads without an index, from other coordinates."""
     obj = roles.obj
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *roles.members)]
     if not bare:
@@ -161,7 +162,10 @@ def _indexes(roles: Roles[Labels]) -> Coords:
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
-    """Dates along a dimension, starts first; None unless exactly one coordinate comes first."""
+    """Return the coordinate with the dates along a dimension; None unless exactly one fits best.
+
+    Starts fit best, then other dates; coordinates ``valid_time`` fit least.
+    """
     dates = [c for c in along.values() if are_dates(c)]
     starts = [c for c in dates if is_start(c.name, c)]
     valid = [c for c in dates if c.name == VALID_TIME]

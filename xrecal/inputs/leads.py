@@ -1,4 +1,4 @@
-"""Lead times: units, reading, addition to dates, and numbers of observed leads."""
+"""Read lead times and their units, add leads to dates, and count the observations at each lead."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Dates: TypeAlias = npt.NDArray[Any]
 """Dates as datetime64 or cftime objects, or years as integers."""
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "pentad": 432000, "week": 604800}
-"""Seconds of the units of a fixed length."""
+"""Number of seconds in each unit of time with a fixed length."""
 
 MONTHS = {"month": 1, "season": 3, "year": 12}
-"""Months of the units of the calendar."""
+"""Number of months in each unit of the calendar."""
 
 _ALIASES = {
     "second": ("s", "sec", "secs"),
@@ -36,16 +36,16 @@ UNITS = {
     for unit in (*SECONDS, *MONTHS)
     for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
 }
-"""Units by spelling; months, seasons and years are units of the calendar."""
+"""Unit of time by spelling; months, seasons and years are units of the calendar."""
 
 
 def time_unit(units: object) -> str | None:
-    """Unit of time of an attribute ``units``, in any spelling; None for other units."""
+    """Return the unit of time for an attribute ``units``, in any spelling; None for other units."""
     return UNITS.get(str(units).strip().lower())
 
 
 def counts_from_one(lead: Hashable) -> bool:
-    """Return whether 1 is the month of the start, as in units of the Climate Data Store."""
+    """Return whether lead 1 is the month of the start, as in files of the Climate Data Store."""
     return str(lead).lower().replace("_", "") in ("forecastmonth", "leadtimemonth")
 
 
@@ -59,7 +59,7 @@ class Leads:
     unit: str
 
     def after(self, starts: Dates) -> Dates | None:
-        """Dates (t, n) of all leads after starts (t,); None if they cannot be added."""
+        """Return starts (t,) plus all leads, as dates (t, n); None if leads cannot be added."""
         values = self.values[np.newaxis]
         starts = starts[:, np.newaxis]
         if starts.dtype.kind in "iu":
@@ -98,7 +98,7 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
     if index.hasnans:
         raise ValueError(
             f"a lead time along {lead!r} of {name} is missing; use {name}.dropna({lead!r}), or "
-            "give it"
+            "add the lead time"
         )
     values = index.to_numpy()
     if values.dtype.kind == "m":
@@ -125,14 +125,14 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
         return Leads("span", micro.astype("timedelta64[us]"), unit)
     if not (values == np.round(values)).all():
         raise ValueError(
-            f"lead times along {lead!r} of {name} are parts of {unit}s, which calendars do not "
-            "have; use whole ones, or days"
+            f"lead times along {lead!r} of {name} are parts of {unit}s, which differ in "
+            "length; use whole numbers, or days"
         )
     return Leads("month", values.astype(np.int64) * MONTHS[unit], unit)
 
 
 def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
-    """The same day a number of months later, or the last day of a shorter month."""
+    """Return the same day some months later, or the last day if that month is shorter."""
     month = starts.astype("datetime64[M]")
     day = (starts.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64)
     later = month + months.astype("timedelta64[M]")
@@ -145,14 +145,14 @@ def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
 
 
 def _calendar_months_after(start: Any, months: int) -> Any:
-    """A date of any calendar some months later, as in ``_months_after``."""
+    """Return the date some months after a date of any calendar, as ``_months_after`` does."""
     years, month = divmod(start.month - 1 + months, 12)
     first = start.replace(year=start.year + years, month=month + 1, day=1)
     return first.replace(day=min(start.day, first.daysinmonth))
 
 
 def unit_of_leads(leads: xr.DataArray) -> str | None:
-    """Unit of lead times, in any spelling; timedelta64 for lengths, None if unknown."""
+    """Return the unit of lead times, "timedelta64" for this type, or None without a unit."""
     if leads.dtype.kind == "m":
         return "timedelta64"
     given = leads.attrs.get("units")
@@ -160,7 +160,7 @@ def unit_of_leads(leads: xr.DataArray) -> str | None:
 
 
 def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
-    """Leads in seconds; None if they have no unit of fixed length."""
+    """Return leads in seconds; None if leads have no unit of fixed length."""
     if leads.dtype.kind == "m":
         return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
     unit = unit_of_leads(leads)
@@ -170,7 +170,7 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
 
 
 def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
-    """Lengths in a unit as seconds, rounded to whole ones if single precision ends there."""
+    """Convert lengths to seconds; float32 values next to whole seconds become whole seconds."""
     seconds = np.asarray(values, np.float64) * SECONDS[unit]
     if values.dtype != np.float32:
         return seconds
@@ -191,18 +191,18 @@ def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def seconds_in(unit: str) -> int | None:
-    """Seconds of a unit of time, in any spelling; None without a fixed length."""
+    """Return the seconds in a unit of time; None for a unit without a fixed length."""
     return SECONDS.get(time_unit(unit) or "")
 
 
 def span_of(lead: xr.DataArray) -> float | None:
-    """Seconds of a single lead; None if it has no unit of fixed length."""
+    """Return a single lead in seconds; None if the lead has no unit of fixed length."""
     seconds = seconds_of(lead)
     return None if seconds is None else float(seconds)
 
 
 def days_of(lengths: xr.DataArray) -> xr.DataArray:
-    """Lengths of time as numbers of days."""
+    """Return lengths of time as numbers of days."""
     days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))
     return days.assign_attrs(units="days")
 
@@ -213,14 +213,14 @@ class MatchedLeads:
 
     dim: str
     labels: tuple[str, ...]
-    """First and last lead; None without labels."""
+    """First and last lead, as text; empty without labels."""
     units: str
     n_matched: tuple[int, ...]
     dated: bool = False
     """True if the valid time of each forecast is known."""
 
     def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
-        """Sum of both counts, if both have the same leads."""
+        """Return the sum of both counts at each lead; None if the numbers of leads differ."""
         if other is None or len(other.n_matched) != len(self.n_matched):
             return None
         n_matched = zip(self.n_matched, other.n_matched, strict=True)
@@ -230,7 +230,7 @@ class MatchedLeads:
 def matched_leads(
     obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]], *, dated: bool
 ) -> MatchedLeads:
-    """Counts, with the leads of ``obj`` as text."""
+    """Return counts of matches at each lead, with the first and last lead of ``obj`` as text."""
     labels: tuple[str, ...] = ()
     if lead in obj.indexes and obj.sizes[lead]:
         index = obj.indexes[lead]

@@ -1,4 +1,4 @@
-"""Lengths along the cases as users type them, and the date on which years of cases begin."""
+"""Read lengths along the cases, such as gaps, and the date on which years of cases begin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def length_of(text: str) -> datetime.timedelta | None:
-    """A length of time such as "5D" or "12 hours"; None for other text."""
+    """Return the length of time of a text such as "5D" or "12 hours"; None for other text."""
     found = _LENGTH.fullmatch(text)
     seconds = None if found is None else seconds_in(found[2])
     if found is None or seconds is None:
@@ -31,17 +31,17 @@ def length_of(text: str) -> datetime.timedelta | None:
 
 
 def _is_fixed(length: np.timedelta64) -> bool:
-    """Return whether a length is present and its unit is not a calendar unit."""
+    """Return whether a length is not missing, and has a unit of fixed length."""
     return not (np.isnat(length) or np.datetime_data(length.dtype)[0] in ("Y", "M", "generic"))
 
 
 def read_gap(gap: Any, owner: str) -> int | str:
-    """A gap in the form of settings: a number of cases, or a length of time such as "5D"."""
+    """Return a gap as settings store it: a number of cases, or a length of time such as "5D"."""
     return read_length(gap, owner, "gap")
 
 
 def read_length(given: Any, owner: str, name: str, *, least: int = 0) -> int | str:
-    """A length in the form of settings: at least some number of cases, or text such as "5D"."""
+    """Return a length as settings store it: ``least`` cases or more, or text such as "5D"."""
     if is_whole(given) and given >= least:
         return int(given)
     length = length_of(given) if isinstance(given, str) else given
@@ -57,7 +57,7 @@ def read_length(given: Any, owner: str, name: str, *, least: int = 0) -> int | s
 
 
 def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.timedelta:
-    """Convert a length given as text; ValueError with the name for other text."""
+    """Convert text to a length of time; raise ValueError if the text is no length of time."""
     span = length_of(length) if isinstance(length, str) else length
     if isinstance(length, str) and span is None:
         raise ValueError(
@@ -68,10 +68,7 @@ def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.
 
 
 def read_year_start(date: Any, owner: str) -> str | None:
-    """The date on which years begin, in the form MM-DD, from a date or a month.
-
-    The result is None if no date is given.
-    """
+    """Return the date on which years begin, as MM-DD, from a date or month; None without a date."""
     if date is None:
         return None
     found = _DATE.fullmatch(date) if isinstance(date, str) else None

@@ -1,4 +1,4 @@
-"""Optional libraries: errors that name a missing library and the command to install it."""
+"""Check for optional libraries; errors name a missing library and the command that installs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 CRASHING = ("1.7.3", "1.7.4", "1.7.5")
-"""Versions of netCDF4 that crash when a process opens a file with text twice."""
+"""Versions of netCDF4 that crash if a process opens the same file twice and the file holds text."""
 
 _NEEDED = {
     "zarr": ("zarr", "io"),
@@ -26,6 +26,6 @@ def require_library(file_format: str) -> None:
         )
     if file_format == "netcdf" and version("netCDF4").startswith(CRASHING):
         raise ImportError(
-            f"netCDF4 {version('netCDF4')} ends a process that opens a file with text twice; use "
-            "pip install 'xrecal[io]' 'netcdf4<1.7.3'"
+            f"netCDF4 {version('netCDF4')} ends a process that opens the same file "
+            "twice, if the file holds text; use pip install 'xrecal[io]' 'netcdf4<1.7.3'"
         )

@@ -1,7 +1,7 @@
-"""Attributes: comparison of units, and attributes of results.
+"""Compare units, and write attributes of results.
 
-Spellings of one unit are equal; different units are an error. Nothing is converted, as a wrong
-guess would be silent: the error names the line to type.
+All spellings of a unit are equal; different units are an error. xrecal converts no values, because
+users would not notice a wrong guess; the error gives the line of code that converts them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.texts import quoted
 
 CONVENTIONS = "CF-1.11"
-"""Metadata conventions of issued forecasts."""
+"""CF conventions that issued forecasts follow."""
 
 _SPELLINGS = {
     "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
@@ -81,7 +81,7 @@ VALID_TIME = "valid_time"
 """Name of coordinates with valid times; their CF standard name is ``time``."""
 
 OF_CASES = "calibration_dim"
-"""Attribute of issued forecasts with the dimension of their cases, if no rule recognises it."""
+"""Attribute of issued forecasts with the case dimension, if no rule recognises this dimension."""
 
 
 def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | None:
@@ -92,18 +92,19 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
     name_a, name_b : str
         Names of the inputs in messages.
     units_a, units_b
-        Their `units` attributes, None if missing; a value that is not text, such as the number 1,
-        is converted to text.
+        `units` attributes of the inputs, None if missing; a value that is not text, such as the
+        number 1, is converted to text.
 
     Returns
     -------
     str or None
-        A note on the assumption if exactly one unit is missing, else None.
+        If exactly one unit is missing, a note that the other unit is assumed; else None.
 
     Raises
     ------
     ValueError
-        For different units, with the conversion of the second input if it is known.
+        If units differ. The message has the code that converts the second input, unless this code
+        is unknown.
     """
     if units_a is None or units_b is None:
         if units_a is None and units_b is None:
@@ -137,37 +138,38 @@ def same_units(a: str, b: str) -> bool:
     Parameters
     ----------
     a, b : str
-        Such as "K" and "kelvin", "mm/day" and "kg m**-2 d-1" (of water), "1" and "".
+        Two attributes. For example, "K" equals "kelvin", "mm/day" equals "kg m**-2 d-1" (of water),
+        and "1" equals "".
 
     Returns
     -------
     bool
-        False also if a spelling is unknown and the strings differ.
+        False if the units differ, or if a spelling is unknown and the strings differ.
     """
     return _parse(a) == _parse(b)
 
 
 def shown_units(attrs: Mapping[Any, Any]) -> str:
-    """Units to print after a number; empty for a dimensionless variable."""
+    """Return the units as text to print after a number; empty for a dimensionless variable."""
     units = str(attrs.get("units", "1"))
     return "" if same_units(units, "1") else quoted(units)
 
 
 def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:
-    """CF standard name; None if there is none, or if the attribute is not text."""
+    """Return the CF standard name of a coordinate; None if it is missing or not text."""
     name = coordinate.attrs.get("standard_name")
     return name if isinstance(name, str) else None
 
 
 class Mark(NamedTuple):
-    """Standard names, units and names, in lower case, that identify a coordinate."""
+    """CF standard names, units, and names in lower case; each identifies a kind of coordinate."""
 
     standard_names: tuple[str, ...]
     units: tuple[str, ...]
     names: tuple[str, ...]
 
     def fits(self, name: Hashable, coordinate: xr.DataArray) -> bool:
-        """Return whether the attributes or the name of a coordinate match."""
+        """Return whether the CF standard name, units or name of a coordinate show this kind."""
         return (
             standard_name_of(coordinate) in self.standard_names
             or str(coordinate.attrs.get("units")) in self.units
@@ -189,7 +191,7 @@ HEIGHT = Mark(
 
 
 def _parse(units: str) -> dict[str, int]:
-    """Split into names with exponents in one spelling; unknown names stay."""
+    """Split units into names, all in one spelling, with exponents; unknown names stay."""
     text = units.replace("(0 - 1)", "1")  # the spelling of ECMWF for a fraction
     text = text.translate(_SUPERSCRIPTS).replace("**", "").replace("^", "")
     text = re.sub(r"\bdeg(?:rees?)?\s+(?=[CFK]\b)", "deg", text)  # deg C
@@ -210,7 +212,7 @@ def _parse(units: str) -> dict[str, int]:
 
 
 def _conversion(a: str, name_b: str, b: str) -> str | None:
-    """Expression that converts `name_b` from unit b to unit a; None if unknown."""
+    """Return the code that converts `name_b` from unit b to unit a; None if it is unknown."""
     names_a, names_b = _parse(a), _parse(b)
     if len(names_a) == len(names_b) == 1:
         scale = _TEMPERATURE.get((*names_b, *names_a))
@@ -226,7 +228,7 @@ def _conversion(a: str, name_b: str, b: str) -> str | None:
 
 
 def _factor(a: str, b: str) -> float | None:
-    """Factor from unit b to unit a; None if unknown."""
+    """Return the factor that converts values from unit b to unit a; None if it is unknown."""
     dimensions: list[dict[str, int]] = []
     factor = 1.0
     for units, direction in ((b, 1), (a, -1)):
@@ -241,14 +243,14 @@ def _factor(a: str, b: str) -> float | None:
 
 
 def describing(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Attributes that also describe a statistic, which has no ancillary variables."""
+    """Return attributes that also describe a statistic: all but ``ancillary_variables``."""
     return {name: value for name, value in attrs.items() if name != "ancillary_variables"}
 
 
 def probability_attributes(attrs: Mapping[Any, Any], event: str) -> dict[str, Any]:
-    """Attributes of the probability of an event; it has another quantity and unit.
+    """Return the attributes of the probability of an event: long name, unit, and old history.
 
-    ``event`` follows the name of the variable. The history stays.
+    ``event`` follows the name of the variable in the long name.
     """
     name = attrs.get("long_name", "the variable")
     kept = {key: value for key, value in attrs.items() if key == "history"}
@@ -256,13 +258,13 @@ def probability_attributes(attrs: Mapping[Any, Any], event: str) -> dict[str, An
 
 
 def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
-    """Attributes with a line added to ``history``."""
+    """Return attributes after adding a line to ``history``."""
     before = str(attrs.get("history", ""))
     return {**attrs, "history": f"{before}\nxrecal: {what}".lstrip()}
 
 
 def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes of an issued Dataset, including the CF conventions."""
+    """Return the attributes of an issued Dataset, including the CF conventions."""
     given = str(attrs.get("Conventions", ""))
     if "CF-" in given:
         return dict(attrs)
@@ -270,10 +272,10 @@ def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def joined(*remarks: str | None) -> str:
-    """Join remarks; empty text without any."""
+    """Join different remarks to one text; empty without remarks."""
     return "; ".join(dict.fromkeys(remark for remark in remarks if remark))
 
 
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """``history`` with a line added, for results that other attributes do not describe."""
+    """Return only ``history``, with a line added, for results that no other attribute describes."""
     return history_line({name: value for name, value in attrs.items() if name == "history"}, what)

@@ -1,10 +1,11 @@
-"""Missing values of forecasts and observations: declared values, and absurdly large values.
+"""Find missing values of forecasts and observations: declared values, and absurdly large values.
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
-It is also missing if it exceeds a million, and a million times the largest absolute value among
-the values for comparison. These are all values that the model has seen or, without a model, other
-members and observations: of the same place in a fit, of all cases in a call in memory, and of the
-same case in a lazy call. So no result depends on chunks.
+A value is also missing if its absolute value is above 900, and more than a million times the
+largest absolute value among other values, unless all other values are 0. With a model, the other
+values are all values that the model has seen. Without a model, the other values are members and
+observations of the same place in a fit, of all cases in a call on values in memory, and of the same
+case in a lazy call. So results do not depend on chunks.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
 
 DECLARING = ("_FillValue", "missing_value")
-"""Attributes, also of the encoding, with missing values."""
+"""Attributes, or entries of the encoding, that declare missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""If the encoding has one of these, its missing values are not numbers as stored in the array."""
+"""If the encoding has one of these, it also has packed missing values, which no array contains."""
 
 CUSTOMARY = (
     99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
@@ -35,7 +36,7 @@ CUSTOMARY = (
 """Numbers, of either sign, that often mark missing values."""
 
 OTHERS = "all others"
-"""Words for the values of a call with which a large value is compared."""
+"""Words that warnings use for the values with which a large value is compared."""
 
 MEMBERS = "xrecal_member"
 """Dimension of the members inside a task."""
@@ -44,8 +45,9 @@ MEMBERS = "xrecal_member"
 def require_readable(array: xr.DataArray, *, name: str) -> None:
     """Raise TypeError or ValueError for an array with which xrecal cannot compute.
 
-    Names must be text, as xarray takes numbers for positions. Lengths must be known, labels in the
-    byte order of this machine, and values float32 or float64.
+    Names must be text, because xarray takes numbers for positions. Dimensions must have known
+    lengths. Labels must have the byte order of this machine, and values the type float32 or
+    float64.
     """
     for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
         raise TypeError(
@@ -77,14 +79,14 @@ def read_values(array: xr.DataArray, *, name: str) -> xr.DataArray:
     Raises
     ------
     TypeError or ValueError
-        As :func:`require_readable`.
+        If the array is not readable; see :func:`require_readable`.
     """
     require_readable(array, name=name)
     return without_declared(array)
 
 
 def without_declared(array: xr.DataArray) -> xr.DataArray:
-    """The array with NaN for values that its variable declares as missing."""
+    """Return an array with NaN for values that its variable declares as missing."""
     declared = _declared(array)
     if not declared.size or array.dtype.kind != "f":
         return array
@@ -104,7 +106,7 @@ def without_declared(array: xr.DataArray) -> xr.DataArray:
 
 
 def _declared(array: xr.DataArray) -> FloatArray:
-    """Numbers that a variable declares as missing."""
+    """Return the numbers that a variable declares as missing."""
     encoding = {} if any(key in array.encoding for key in PACKED) else array.encoding
     given = [where[key] for where in (array.attrs, encoding) for key in DECLARING if key in where]
     numbers = [each for each in map(np.ravel, given) if each.dtype.kind in "iuf"]
@@ -127,10 +129,11 @@ def _without_values(values: FloatArray, declared: FloatArray) -> FloatArray:
 def known_values(
     loc: xr.DataArray, observed: xr.DataArray | None, member_dim: Any, *, name: str = "forecast"
 ) -> tuple[xr.DataArray, ...]:
-    """Members, and observations if given, with NaN for absurdly large values.
+    """Return members, and observations if given, with NaN for absurdly large values.
 
-    Values in memory are compared with all others, and a warning has the number of missing ones.
-    Lazy values are compared with other values of the same case.
+    The function compares values in memory with all other values, and warns with the number of
+    absurd values. It compares lazy values with other values of the same case. It does not change
+    arrays on a GPU.
     """
     given = (loc,) if observed is None else (loc, observed)
     if any(map(on_device, given)):
@@ -165,7 +168,7 @@ def known_values(
 
 
 def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.DataArray, ...]:
-    """Members, and observations if given, compared with all others."""
+    """Return members, and observations if given, with NaN for absurd values; warn about these."""
     arrays = [a.to_numpy() for a in given]
     found = absurd_among(*(a.reshape(1, -1) for a in arrays))
     masks = [mask.reshape(a.shape) for mask, a in zip(found, arrays, strict=True)]
@@ -181,7 +184,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Members (L, m), and observations (L,), compared with others of the same case."""
+    """Return members (L, m), and observations (L,); NaN replaces values absurd for their case."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:
@@ -198,7 +201,7 @@ def _without(values: FloatArray, mask: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside: str) -> None:
-    """Warn about values in memory that count as missing, if there are any."""
+    """Warn about values in memory that count as missing, if there are such values."""
     values = np.concatenate([members, *observed])
     if values.size:
         counted = [
@@ -209,10 +212,10 @@ def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside
 
 
 def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.ArrayLike = ()) -> None:
-    """Warn about numbers in memory that often mark missing values, far from all other values.
+    """Warn about numbers in memory that often mark missing values and are far from other values.
 
-    They do not count as missing, as no variable declares them: a flow can be 9999 m³/s. There is no
-    warning for values that are ``missing`` anyway.
+    Such numbers do not count as missing, because no variable declares them: a flow can be
+    9999 m³/s. The function does not warn about values in ``missing``, which count as missing.
     """
     for name, values in arrays.items():
         found = {v: n for v, n in _customary(values).items() if v not in np.asarray(missing)}
@@ -221,13 +224,17 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
             numbers = numbers if len(found) > 1 else numbers[1:-1]
             warn_once(
-                f"{name} holds {told} among other values, which often marks missing values; "
-                f"if so, use {name}.where({numbers})"
+                f"{name} holds {told} far from all other values; such numbers often mark missing "
+                f"values. If so, use {name}.where({numbers})"
             )
 
 
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
-    """Numbers that often mark missing values, far from other values: half their range or more."""
+    """Count each number that often marks missing values and is far from all other values.
+
+    Far means a distance of more than half the range of the other values. A number that is as
+    frequent as all other values together does not count.
+    """
     if values.dtype.kind != "f" or not values.size:
         return {}
     wanted = np.array([sign * v for v in CUSTOMARY for sign in (-1, 1)]).astype(values.dtype)

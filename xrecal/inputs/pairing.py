@@ -1,4 +1,4 @@
-"""Pairs of hindcasts and observations: variables by name, cases by label, locations exactly."""
+"""Pair forecasts and observations: variables by name, cases and locations by equal labels."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Pairs:
     form: Form
     observations: xr.DataArray
     dim: Hashable | None
-    """Dimension of the cases; None for a forecast without it."""
+    """Dimension of the cases; None for a forecast without such a dimension."""
     n_matched: int
     """Number of forecasts along ``dim`` with an observation, at the lead with most observations."""
     note: str | None
-    """Remark on the units, and on the source of observations."""
+    """Remark on units, valid times and places; None without a remark."""
     pool: Pool | None = None
-    """Positions whose cases one fit learns from."""
+    """Positions from whose cases one fit learns; None if each location has its own fit."""
     leads: MatchedLeads | None = None
     """Number of matched cases at each lead, if there are leads."""
     by_position: str | None = None
-    """Remark on dimensions with places that nothing identifies; also part of the note."""
+    """Remark on dimensions along which nothing identifies the places; ``note`` has it, too."""
     partners: tuple[xr.DataArray, ...] = ()
     """Observations of each further variable of a joint fit."""
 
@@ -60,16 +60,16 @@ def pair_variables(
 ) -> dict[Hashable, tuple[Form, xr.DataArray]]:
     """Match forecast variables with observed variables.
 
-    Two DataArrays are a pair, whatever their names. A Dataset of forecasts takes a Dataset with the
-    same names, a mapping from forecast name to observation, or, for one forecast variable, a
-    DataArray.
+    Two DataArrays are a pair, whatever their names. A Dataset of forecasts needs a Dataset with the
+    same names, or a mapping from forecast name to observation. If there is one forecast variable,
+    observations may be a DataArray.
 
     Raises
     ------
     ValueError
-        If a variable has no partner, or the arguments look swapped.
+        If a variable has no partner, or forecasts and observations seem to be swapped.
     TypeError
-        If an argument is of another type.
+        If an argument has another type.
     """
     if _is_forecast(observations, member_dim) and not _is_forecast(hindcast, member_dim):
         raise ValueError(
@@ -110,7 +110,7 @@ def pair_variables(
 
 
 def _is_forecast(obj: object, member_dim: Hashable | None) -> bool:
-    """Return whether any array has members, or a Dataset has the names of a distribution."""
+    """Return whether an array has members, or a Dataset has a variable called NAME_loc."""
     arrays = obj.values() if isinstance(obj, Mapping) else [obj]
     return any(
         isinstance(a, xr.DataArray) and (member_dim in a.dims or bool(Roles(a).members))
@@ -128,15 +128,15 @@ def pair_cases(
 ) -> Pairs:
     """Align observations with the labels of the forecasts.
 
-    Along the dimension of the cases, observations are matched by label. Further observations are
-    ignored, and missing observations become NaN. Along locations labels must be equal; observations
-    may lack a location dimension. Labels, or names and coordinates of places along a dimension,
-    bring observations into the order of the forecasts. Forecasts at a single label of a dimension,
-    a scalar coordinate, take the observations at this label. For forecasts over starts and leads,
-    observations may be over valid time; each forecast then takes the observation at its valid time.
-    A dimension with the name of the starts also means valid times, as observations have no starts.
-    Forecasts of one lead are paired in the same way as forecasts of all leads. Warns if forecasts
-    state their unit and observations do not, or the other way round.
+    Along the dimension of the cases, the function matches observations by label. It ignores further
+    observations, and missing observations become NaN. Along locations labels must be equal;
+    observations may lack a location dimension. Labels, names or coordinates identify places, and
+    observations get the order of the forecasts. If forecasts have a single label, as a scalar
+    coordinate, they get the observations at this label. If forecasts are over starts and leads,
+    observations may be over valid time; each forecast then gets the observation at its valid time.
+    If a dimension of observations has the name of the starts, it also holds valid times, because
+    observations have no starts. The same rules hold for forecasts of one lead. The
+    function warns if only the forecasts, or only the observations, state their unit.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def pair_cases(
     observations : DataArray
         Observations of the forecasts.
     dim : hashable, optional
-        Dimension of the cases; recognised by default.
+        Dimension of the cases; by default xrecal recognises this dimension.
     name : str
         Name of the forecasts in messages.
     require_dim : bool
@@ -154,7 +154,7 @@ def pair_cases(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit.
+        If dimensions, labels or units of forecasts and observations do not agree.
     TypeError
         If observations are not of a floating type.
     """
@@ -201,12 +201,15 @@ def pair_cases(
 
 
 def _have_single_labels(*arrays: xr.DataArray) -> bool:
-    """Return whether any array has scalar coordinates, such as of one place or lead."""
+    """Return whether an array has scalar coordinates, such as those of a single place or lead."""
     return any(not v.ndim for array in arrays for v in array.coords.variables.values())
 
 
 def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable, xr.Variable]:
-    """Valid times and the single lead of forecasts, so that paired observations pair again."""
+    """Return the valid times and the single lead of forecasts.
+
+    With these coordinates, paired observations can be paired with forecasts again.
+    """
     if dim is None:
         return {}
     coords = roles.obj.coords.variables
@@ -219,7 +222,7 @@ def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable
 def paired_by_position(
     forecasts: xr.DataArray, observations: Labelled, dims: Iterable[Hashable]
 ) -> str | None:
-    """Remark on dimensions along which nothing identifies the places of one side; else None."""
+    """Return a remark if nothing identifies the places of one object along a dimension."""
     shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]
     bare = [d for d in shared if d not in forecasts.indexes or d not in observations.indexes]
     unknown = [repr(d) for d in bare if lack_names(forecasts, observations, d)]
@@ -230,14 +233,17 @@ def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> Non
     if form.member_dim in observations.dims:
         raise ValueError(
             f"observations have the member dimension {form.member_dim!r} of {name}; pass one "
-            f"observation a case, for instance observations.isel({form.member_dim}=0)"
+            f"observation per case, for instance observations.isel({form.member_dim}=0)"
         )
 
 
 def _at_cases(
     form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
-    """Observations at the cases of forecasts, numbers of matches in all and by lead, a remark."""
+    """Return observations at the cases of forecasts, the number of matches, and more.
+
+    The other values are the numbers of matches at each lead, and a remark on valid times.
+    """
     roles, forecasts = form.roles, form.roles.obj
     times = read_times(roles, dim, name=name) if roles.has_times_beside(dim) else None
     found = None if times is None else look_up(times, forecasts, observations)
@@ -261,12 +267,12 @@ def _at_cases(
 def _match_labels(
     forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
 ) -> tuple[xr.DataArray, int]:
-    """Observations at the labels of the forecasts, NaN for missing ones, and the number of matches.
+    """Return observations at the labels of forecasts, NaN if missing, and the number of matches.
 
     Raises
     ------
     ValueError
-        If labels are missing on one side or not unique, or there are no common labels.
+        If forecasts or observations have no labels, or one label twice, or no common labels.
     """
     wanted, observed = (array.indexes.get(dim) for array in (forecasts, observations))
     size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
@@ -313,8 +319,8 @@ def _check_dims(
     hint = ""
     if lead is not None and lead not in observations.dims:
         hint = (
-            f". As {name} has lead times along {lead!r}, they may be over valid time: a dimension "
-            "with dates as its coordinate"
+            f". As {name} has lead times along {lead!r}, observations may be over valid time: a "
+            "dimension with dates as its coordinate"
         )
     if single := Roles(form.loc).single_leads:
         hint = (
@@ -337,9 +343,9 @@ def _check_dims(
 
 
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
-    """Members (k,) and observations (l,) in memory that count as missing.
+    """Return the members (k,) and observations (l,) in memory that count as missing.
 
-    Lazy arrays and arrays on a GPU are not checked.
+    The function does not check lazy arrays and arrays on a GPU.
     """
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
     if (
@@ -360,14 +366,14 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
 
 
 def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
-    """Raw forecasts and observations, with NaN for absurdly large values."""
+    """Return forecasts and observations with NaN for absurdly large values."""
     form = pairs.form
     loc, observed = known_values(form.loc, pairs.observations, form.member_dim, name=name)
     return replace(pairs, form=replace(form, loc=loc), observations=observed)
 
 
 def to_learn_from(pairs: Pairs) -> Pairs:
-    """Return cases in order; warn about values in memory that count as missing."""
+    """Return pairs in the order of their labels; warn about values that count as missing."""
     absurd = _values_for_missing(pairs)
     warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
     arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}
@@ -379,7 +385,7 @@ def to_learn_from(pairs: Pairs) -> Pairs:
 
 
 def in_order(pairs: Pairs) -> Pairs:
-    """Cases sorted by label, so that blocks and gaps are contiguous in time."""
+    """Return pairs with cases sorted by label, so that blocks of cases are contiguous in time."""
     dim = pairs.dim
     indexes = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
     if dim is None or not indexes or indexes[0].is_monotonic_increasing:

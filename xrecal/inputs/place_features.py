@@ -1,4 +1,4 @@
-"""Features of places: coordinates that describe pooled positions."""
+"""Read features of places: coordinates that describe the locations of a pooled fit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 def feature_coordinates(
     form: Form, dims: Sequence[Hashable], named: Sequence[str] = ()
 ) -> dict[str, xr.DataArray]:
-    """Coordinates of a forecast by their feature, over some of the dimensions.
+    """Return the coordinates over ``dims`` that are features of places, by name of the feature.
 
-    Latitude, longitude, height and lead are recognised; other features must be ``named``. Scalar
-    coordinates count if the forecast has a single place. Only numbers are features; leads that
-    are lengths of time are converted to days.
+    xrecal recognises latitude, longitude, height and lead; ``named`` has the names of other
+    features. Scalar coordinates, such as those of a single place, count, too. Only numbers are
+    features; lengths of time, such as leads, are converted to days.
     """
     found: dict[str, xr.DataArray] = {}
     every = {n: c for part in form.parts.values() for n, c in part.coords.items()}
@@ -41,12 +41,12 @@ def feature_coordinates(
 
 
 def middle_longitude(degrees: FloatArray) -> float:
-    """Middle of longitudes (P,) on the circle."""
+    """Return the middle of longitudes (P,) on the circle, in degrees."""
     turns = np.exp(1j * np.deg2rad(degrees[np.isfinite(degrees)]))
     middle = turns.mean() if turns.size else 1.0
     return float(np.round(np.rad2deg(np.angle(middle)), 6))
 
 
 def around(degrees: FloatArray, middle: float) -> FloatArray:
-    """Longitudes within 180 degrees of a middle, so that neighbours have close values."""
+    """Return longitudes within 180 degrees of a middle, so that neighbours get close values."""
     return np.asarray((degrees - middle + 180.0) % 360.0 - 180.0)

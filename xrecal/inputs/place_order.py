@@ -1,4 +1,4 @@
-"""An order of places that depends on their labels alone, for taking samples."""
+"""Sort places by a hash of their labels, to choose a sample of the places."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .forms import Form
 from .metadata import LATITUDE, LONGITUDE
 
 STEP = 1e-4
-"""Coordinates that differ by less are equal, for single precision."""
+"""Numbers are rounded to this step, so that single and double precision give equal labels."""
 
 
 def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
-    """Positions of all places along some dimensions, flattened in this order, sorted by a hash.
+    """Return the positions of all places along some dimensions, sorted by a hash of their labels.
 
     The order does not depend on chunks, on the order of places and dimensions, on the precision of
-    labels, or on the names of dimensions. Places with equal labels, or without labels, are sorted
-    by position.
+    labels, or on the names of dimensions. Places with equal labels are sorted by position. Places
+    without labels are sorted by a hash of their position.
 
     Parameters
     ----------
     form : Form
         Forecasts, with the labels of their places.
     dims : sequence of hashable
-        Dimensions of places.
+        Dimensions of places. Positions count the places along all of them, the last one fastest.
 
     Returns
     -------
     array of int64, shape (P,)
-        The place with the smallest hash comes first.
+        Positions; the place with the smallest hash comes first.
     """
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     total = np.zeros((), np.uint64)
@@ -46,7 +46,7 @@ def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
 
 
 def _labels(form: Form, dim: Hashable) -> list[xr.DataArray]:
-    """Labels along a dimension; without labels, its latitudes and longitudes."""
+    """Return the labels along a dimension or, without labels, latitudes and longitudes along it."""
     for part in form.parts.values():
         if dim in part.indexes:
             return [part[dim]]
@@ -55,13 +55,13 @@ def _labels(form: Form, dim: Hashable) -> list[xr.DataArray]:
 
 
 def _hashes(labels: Sequence[xr.DataArray], n: int) -> npt.NDArray[np.uint64]:
-    """Hash of each of n places along a dimension; without labels, hash of its position."""
+    """Return a hash for each of n places along a dimension: of its labels, or else its position."""
     texts = [_texts(label) for label in labels] or [[b"%d" % i for i in range(n)]]
     return np.array([_number(b" ".join(of_place)) for of_place in zip(*texts, strict=True)])
 
 
 def _texts(label: xr.DataArray) -> list[bytes]:
-    """Labels (n,) as bytes: numbers in whole steps, lengths and dates in seconds, else as text.
+    """Return labels (n,) as bytes: numbers in steps, lengths and dates in seconds, others as text.
 
     A longitude and a latitude with the same number get different bytes.
     """
@@ -79,5 +79,5 @@ def _texts(label: xr.DataArray) -> list[bytes]:
 
 
 def _number(text: bytes) -> np.uint64:
-    """Hash of a text as a 64-bit number."""
+    """Return the hash of a text as a 64-bit number."""
     return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big"))

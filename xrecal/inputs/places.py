@@ -1,7 +1,7 @@
-"""Matching of places by name: the order of two objects along common dimensions.
+"""Match the places of two objects along common dimensions, whatever their order.
 
 Labels identify places, and so do other coordinates along the dimension: names (CF ``cf_role``, or
-text), latitude and longitude. Position counts only if one object has none of these.
+text), latitude and longitude. Places are matched by position only if one object has none of these.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .roles import is_lead, is_length
 def find_places(
     given: Labelled, wanted: Labelled, dim: Hashable, *, names: Names
 ) -> IntArray | None:
-    """Position in ``given`` of each place of ``wanted`` along a dimension.
+    """Return the position in ``given`` of each place of ``wanted`` along a dimension.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def find_places(
     Returns
     -------
     ndarray of int or None
-        Positions; None if no labels or names that both objects have identify all places.
+        Positions; None if the objects have no common labels or names that identify all places.
 
     Raises
     ------
@@ -86,9 +86,9 @@ def find_places(
 def _refuse_unlike_beside(
     labels: Identity, mine: list[Identity], theirs: list[Identity], at: IntArray, *, names: Names
 ) -> None:
-    """Raise ValueError if places with equal labels have different names or coordinates.
+    """Raise ValueError if places with equal numbers as labels have different names or coordinates.
 
-    Labels are numbers. A station and the nearest grid point may be one place.
+    A station and the nearest grid point may be one place, so they raise no error.
     """
     beside = [[one for one in ways if one.name != labels.name] for ways in (mine, theirs)]
     if not all(beside):
@@ -120,16 +120,16 @@ def like_places(
     Parameters
     ----------
     other : DataArray or Dataset
-        Object to rearrange. It does not change along dimensions with the same order, or without
-        identified places.
+        Object to rearrange. Its order stays along a dimension if both objects have the same order,
+        or if nothing identifies the places.
     wanted : DataArray or Dataset
         The object with the wanted order.
     dims : iterable of hashable
-        Dimensions; those missing in one object are ignored.
+        Dimensions; a dimension that one of the objects lacks is ignored.
     names : tuple of str
         Names of ``wanted`` and ``other`` in messages.
     select : bool
-        Whether to drop places that ``wanted`` lacks; otherwise they are an error.
+        Whether to drop places that ``wanted`` lacks; otherwise such places raise an error.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def like_places(
 
 
 def labels_agree(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether labels along a dimension are equal, or one of two objects has none."""
+    """Return whether labels along a dimension are equal, or one of two objects has no labels."""
     if not (dim in a.indexes and dim in b.indexes):
         return True
     return bool(a.indexes[dim].equals(b.indexes[dim])) and not _of_other_units(a, b, dim)
@@ -171,14 +171,14 @@ def _of_other_units(a: Labelled, b: Labelled, dim: Hashable) -> bool:
 
 
 def _have_equal_labels_alone(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether labels of two objects are equal, and one has no other coordinate of places."""
+    """Return whether labels are equal, and one object has no other coordinate along ``dim``."""
     if not (dim in a.indexes and dim in b.indexes and labels_agree(a, b, dim)):
         return False
     return any(all(n == dim for n, c in o.coords.items() if dim in c.dims) for o in (a, b))
 
 
 def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: Names) -> None:
-    """Raise ValueError unless nothing identifies the places along ``dim`` in one object."""
+    """Raise ValueError if places differ, unless nothing identifies the places of one object."""
     if dim in wanted.indexes and dim in other.indexes:
         if labels_agree(wanted, other, dim):
             return
@@ -212,7 +212,7 @@ def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: N
 
 
 def _first_unlike(same: list[tuple[Identity, Identity]]) -> str:
-    """Text about the first name that only one of two objects has."""
+    """Return text, for a message, about the first name that only the first object has."""
     for a, b in same:
         if isinstance(a.keys, pd.Index) and isinstance(b.keys, pd.Index):
             unknown = a.keys[~a.keys.isin(b.keys)]
@@ -248,7 +248,7 @@ def _require_equal_fields(
 
 
 def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
-    """Warn about thresholds, covariates or scores of another place or lead than that of ``wanted``.
+    """Warn if thresholds, covariates or scores belong to another place or lead than ``wanted``.
 
     ``names`` are the names of ``wanted`` and ``other`` in messages.
     """
@@ -265,15 +265,15 @@ def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Na
 def at_single(
     other: xr.DataArray, wanted: xr.DataArray, *, names: Names, dims: Iterable[Hashable]
 ) -> xr.DataArray:
-    """Return the part of an object at the single places and leads of another, along ``dims``.
+    """Return the part of ``other`` at the single places and leads of ``wanted``, along ``dims``.
 
-    Warns if the object itself is at another place or lead. ``names`` are the names of
-    ``wanted`` and ``other`` in messages.
+    The function warns if ``other`` itself has a single place or lead that differs. ``names`` are
+    the names of ``wanted`` and ``other`` in messages.
 
     Raises
     ------
     ValueError
-        If the object has no such place or label, or has it twice.
+        If ``other`` lacks such a place or label, or has it twice.
     """
     warn_of_other_places(other, wanted, names=names)
     other = at_places(other, wanted, names=names[::-1], dims=dims)
@@ -285,14 +285,14 @@ def at_places(
 ) -> Labels:
     """Return the part of an object at the one place of forecasts, by their scalar coordinates.
 
-    Labels identify places as in :func:`xrecal.inputs.dims.at_scalars`. Without such labels, names,
-    latitude, longitude or lengths of time along the dimension identify places. Lengths of time may
-    have different units.
+    Names, latitude, longitude or lengths of time along a dimension identify the place; lengths of
+    time may have different units. The function does not select by other labels along a
+    dimension; :func:`xrecal.inputs.dims.at_scalars` does.
 
     Raises
     ------
     ValueError
-        If the object has no such place.
+        If the object lacks this place.
     """
     for dim in list(other.dims if dims is None else dims):
         by_label = dim in forecasts.coords and dim in other.indexes and not is_length(other[dim])
@@ -303,14 +303,15 @@ def at_places(
 
 
 def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
-    """Position along a dimension of the place that scalar coordinates of forecasts name.
+    """Return the position along ``dim`` of the place that scalar coordinates of forecasts name.
 
-    None if they name no place. ``names`` are the names of ``given`` and ``forecasts``.
+    The result is None if the coordinates name no place. ``names`` are the names of ``given`` and
+    ``forecasts`` in messages.
 
     Raises
     ------
     ValueError
-        If there is no such place.
+        If ``given`` lacks this place.
     """
     one = _as_places(forecasts, given, dim)
     if one is None:
@@ -353,9 +354,10 @@ def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names
 
 
 def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Dataset | None:
-    """Scalar coordinates of forecasts that name a place of ``given``, along ``dim`` of length one.
+    """Return the scalar coordinates of forecasts that name a place; None without any.
 
-    Only coordinates of a kind that ``given`` has along the dimension count.
+    They get the dimension ``dim``, of length one. Coordinates, latitudes or longitudes name a place
+    if ``given`` has them along ``dim``; names of places always do.
     """
     along = {n: c for n, c in given.coords.items() if dim in c.dims}
     angles = {angle_of(n, c) for n, c in along.items()} - {None}
@@ -374,7 +376,7 @@ def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Datase
 
 
 def along_place(forecast: xr.DataArray, given: Labelled, dim: Hashable) -> xr.DataArray:
-    """Return a forecast at one place of ``given``, along a dimension of length one."""
+    """Return a forecast at one place of ``given`` with the dimension ``dim``, of length one."""
     one = _as_places(forecast, given, dim)
     if dim in forecast.coords or one is not None:
         forecast = forecast.expand_dims(dim)

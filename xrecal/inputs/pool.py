@@ -1,4 +1,4 @@
-"""Pools: positions whose cases one fit learns from."""
+"""Pooled fits: the positions from whose cases one fit learns."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | N
 """Location dimensions, by name or with the width of a window along each."""
 
 MAX_POOLED = 1500
-"""Largest number of pooled cases that a fit compares one by one; with more, it stores sums."""
+"""Largest number of pooled cases that a fit compares one by one; with more, a fit stores sums."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Positions whose cases are pooled; the cases of a date follow each other."""
+    """Positions from whose cases one fit learns; all cases of a date follow each other."""
 
     dims: tuple[Hashable, ...]
     sizes: tuple[int, ...]
     """Sizes of the pooled dimensions."""
     widths: tuple[int, ...] | None
-    """Sizes of the window around each location; None for one fit from all positions."""
+    """Sizes of the window around each location; None if one fit learns from all positions."""
     taken: tuple[int, ...]
-    """Numbers of all positions, or of the positions of the window; the last dimension varies
-    fastest. They are sorted by labels, so results do not depend on the order of positions."""
+    """Numbers of all positions, or of those in the window; the last dimension varies fastest. The
+    numbers are in the order of labels, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
 
@@ -53,7 +53,7 @@ class Pool:
 
     @property
     def own_cases(self) -> slice:
-        """Slice of the cases of the location itself; a window also has cases of neighbours."""
+        """Slice that takes, from the cases of a window, those of the location itself."""
         if self.widths is None:
             return slice(None)
         return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
@@ -65,17 +65,18 @@ class Pool:
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
     def n_cases(self, n_dates: int) -> int:
-        """Number of cases of a fit to a number of dates."""
+        """Return the number of cases of a fit to ``n_dates`` dates."""
         return len(self.taken) * n_dates
 
     def is_large(self, n_dates: int) -> bool:
-        """Return whether this number of dates has too many cases to compare them one by one."""
+        """Return whether ``n_dates`` dates have too many cases for comparing cases one by one."""
         return self.n_cases(n_dates) > MAX_POOLED
 
     def require_few(self, n_dates: int, why: str) -> None:
         """Raise ValueError if there are too many cases to compare one by one.
 
-        ``why`` is the reason and what to type instead, if all positions have one fit.
+        If all positions have one fit, the message ends with ``why``: the reason for the comparison,
+        and what to type instead.
         """
         if len(self.taken) == 1 or not self.is_large(n_dates):
             return
@@ -92,22 +93,22 @@ class Pool:
 
     @property
     def numbers(self) -> IntArray:
-        """Number of each position among all positions used, in the shape of the dimensions."""
+        """Index in ``taken`` of each position, in the shape of the pooled dimensions."""
         numbers = np.empty(math.prod(self.sizes), np.int64)
         numbers[np.array(self.taken)] = np.arange(len(self.taken))
         return numbers.reshape(self.sizes)
 
     def repeat(self, of_dates: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of dates (n, ...) repeated for their pooled cases (n k, ...)."""
+        """Repeat values of n dates (n, ...) for the k pooled cases of each date (n k, ...)."""
         return np.repeat(of_dates, len(self.taken), axis=0)
 
     def axis(self, dates: CaseAxis, n_dates: int) -> CaseAxis:
-        """Dates of the pooled cases."""
+        """Return the dates of the pooled cases."""
         step = self.repeat(np.arange(n_dates))
         return replace(dates.take(step), step=step)
 
     def positions(self) -> IntArray:
-        """Positions (O, k) from which each of O fits learns, -1 beyond the edges."""
+        """Return the k positions from which each of O fits learns (O, k), -1 beyond the edges."""
         taken = np.array(self.taken)
         if self.widths is None:
             return taken[np.newaxis]

@@ -1,4 +1,4 @@
-"""Probabilities of categories, or up to thresholds, as a forecast."""
+"""Make a forecast from probabilities of categories, or of values up to thresholds."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from .roles import PROBABILITIES
 _MEMBER = "member"
 _CATEGORY, _THRESHOLD = PROBABILITIES
 _ROUNDED = 0.005
-"""Tolerance of a probability, as for two decimals."""
+"""Tolerance of a probability that is rounded to two decimals."""
 
 
 def probabilities(
     values: xr.DataArray, edges: Sequence[float] | np.ndarray | xr.DataArray | None = None
 ) -> xr.Dataset:
-    """Probabilities of categories, or of values up to thresholds, as a forecast.
+    """Make a forecast from probabilities of categories, or of values up to thresholds.
 
     Parameters
     ----------
     values : DataArray
-        Probabilities along ``category``, which sum to one, from the category of the lowest values
-        to the category of the highest values. Or probabilities along ``threshold`` of a value at or
-        below each threshold, with the thresholds as labels.
+        Probabilities of categories, along ``category``, from the lowest category to the highest;
+        they sum to one. Or, along ``threshold``, the probability of a value at or below each
+        threshold; the thresholds are the labels.
     edges : sequence of float or DataArray, optional
-        Thresholds between the categories, increasing: one fewer than categories. A DataArray has
-        one dimension that ``values`` lacks, and may have further ones that ``values`` has (terciles
-        by location). By default, the coordinate ``upper_edge`` of ``values``, which
-        :func:`~xrecal.products.categories.categories` sets. Probabilities along ``threshold`` take
-        no edges.
+        Increasing thresholds between the categories; there is one edge fewer than categories. A
+        DataArray has one dimension that ``values`` lacks, and may have dimensions of ``values``
+        (for terciles by location). By default edges come from the coordinate ``upper_edge`` of
+        ``values``, which :func:`~xrecal.products.categories.categories` sets. Probabilities along
+        ``threshold`` take no edges.
 
     Returns
     -------
     Dataset
         A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, whose
-        weight is the probability. Lazy if ``values`` is lazy. NaN if a probability is missing.
+        weight is the probability. The result is lazy if ``values`` is lazy. All members of a
+        forecast are NaN if a probability or an edge is missing.
 
     Raises
     ------
     TypeError
         If ``values`` is not a DataArray, or edges hold no numbers.
     ValueError
-        If ``values`` has neither dimension or both; if edges are missing, do not increase or are
-        not one fewer than the categories; or if probabilities in memory are negative, decrease with
-        the threshold, or do not sum to one, up to rounding to two decimals.
+        If ``values`` has neither ``category`` nor ``threshold``, or both; if edges are missing,
+        decrease or are not one fewer than the categories; or if probabilities in memory are
+        negative, decrease with the threshold, or do not sum to one, up to rounding to two decimals.
 
     Notes
     -----
@@ -55,7 +56,7 @@ def probabilities(
     is in its middle. In the first and the last category, the member is beyond the edge by half the
     width of the next category, or by one unit if the next category has no width. Scores of events
     at the edges (Brier score, RPS, reliability) do not depend on these positions. CRPS, quantiles
-    and PIT do, and more so the wider the categories.
+    and PIT depend on them, and more so if categories are wide.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def _edges(
     dim: Hashable,
     edges: Sequence[float] | np.ndarray | xr.DataArray | None,
 ) -> xr.DataArray:
-    """Edges along the member dimension, in memory; ValueError unless they fit the values."""
+    """Return edges along the member dimension, in memory; raise an error if edges do not fit."""
     n = values.sizes[dim]
     if dim == _THRESHOLD:
         if edges is not None or dim not in values.indexes:
@@ -129,7 +130,7 @@ def _edges(
 
 
 def _middles(edges: xr.DataArray) -> xr.DataArray:
-    """A representative value in each category."""
+    """Return one value for each category: its middle, or a value beyond the outermost edge."""
     first, last = (edges.isel({_MEMBER: [k]}) for k in (0, -1))
     inner = (edges.isel({_MEMBER: slice(1, None)}) + edges.isel({_MEMBER: slice(-1)})) / 2
     below, above = first - 1, last + 1
@@ -140,7 +141,7 @@ def _middles(edges: xr.DataArray) -> xr.DataArray:
 
 
 def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
-    """Raise ValueError if values in memory are not probabilities, up to rounding."""
+    """Raise ValueError if values in memory, up to rounding, are not probabilities of categories."""
     if weights.chunks is not None:
         return
     slack = _ROUNDED * weights.sizes[_MEMBER] + 1e-6
@@ -152,8 +153,8 @@ def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
     if dim == _THRESHOLD:
         raise ValueError(
             f"values of {what} decrease along {dim!r} or lie outside 0 to 1, so they are not "
-            "probabilities of at most the threshold; for probabilities of more than the "
-            "threshold use 1 - values"
+            "probabilities of values up to the threshold; for probabilities of values above "
+            "the threshold use 1 - values"
         )
     raise ValueError(
         f"probabilities of {what} are negative or do not sum to one along {dim!r}; if they are "

@@ -1,7 +1,7 @@
 """Roles of dimensions: members, levels, cases and leads.
 
 A role follows from an argument, a CF standard name, a name, or from labels and their type. Other
-modules take the roles from here, and do not read attributes again.
+modules take the roles from this module, and do not read attributes again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Role:
     def has(self, name: Hashable) -> bool:
         """Return whether a dimension has the role by its name.
 
-        Cases and leads match in any spelling: "leadTime", "lead_times" and "lead_time0" are equal.
+        Names of cases and leads may have any spelling: "leadTime", "lead_times" and "lead_time0"
+        count as equal.
         """
         if self.argument != "dim":
             return name in self.names
@@ -44,12 +45,12 @@ class Role:
 
     @property
     def usual(self) -> str:
-        """The first names, for messages."""
+        """The first four names as text, for messages."""
         return ", ".join(self.names[:4]) + ", ..." * (len(self.names) > 4)
 
 
 def _spelled(name: Hashable) -> str:
-    """A name in lower case, without underscores, plural ending and final number."""
+    """Return a name in lower case, without underscores, plural ending and final number."""
     return re.sub(r"s?\d*$", "", re.sub(r"[\W_]", "", str(name).lower()))
 
 
@@ -66,7 +67,7 @@ MEMBER = Role(
 LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
 
 PROBABILITIES = ("category", "threshold")
-"""Dimensions of probabilities of categories, and of values up to thresholds."""
+"""Names of the dimensions that count categories and thresholds of probabilities."""
 
 START = "forecast_reference_time"
 """CF standard name of the start of a forecast."""
@@ -95,22 +96,22 @@ LEAD = Role(
     ),
     ("forecast_period",),
 )  # fmt: skip
-"""Names of lead times: locations whose observations are at other times."""
+"""Role of lead times. xrecal treats leads as locations, each with observations at other times."""
 
 OTHER_LENGTHS = re.compile(
     r"period|duration|window|interval|averag|mean|accum|freq|return|bnds|bounds|resolution|delay"
     r"|latency|cutoff|\bage\b|^(year|month|week|season|day_?of|hour_?of|month_?of|week_?of)",
     re.IGNORECASE,
 )
-"""Parts of the names of lengths of time, and of parts of the year, that are not leads."""
+"""If a name has one of these parts, a length of time of this name is not a lead."""
 
 
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
-    """Return whether a coordinate, also a single one, has lead times.
+    """Return whether a coordinate, which may be scalar, holds lead times.
 
-    It has lead times by its CF standard name or its name, or because it is a length of time:
-    timedelta64, or numbers with a unit of time. Dates are not leads, nor are lengths with other
-    names, such as windows.
+    A coordinate holds leads by its CF standard name or its name, or if it is a length of time:
+    timedelta64, or numbers with a unit of time. Dates are not leads, and lengths of time with a
+    name such as "window" are not leads.
     """
     if label is None:
         return LEAD.has(name)
@@ -137,12 +138,12 @@ def is_length(label: xr.DataArray | xr.Variable) -> bool:
 
 @dataclass(frozen=True)
 class Roles(Generic[Labels]):
-    """An array with the roles of its dimensions and single coordinates, each found once."""
+    """An array with the roles of its dimensions and scalar coordinates; each role is found once."""
 
     obj: Labels
 
     def named(self, role: Role) -> list[Hashable]:
-        """Dimensions with a role by their CF standard name, or else by their name."""
+        """Return the dimensions with a role by their CF standard name, or else by their name."""
         known = [d for d, name in self._standard_names.items() if name in role.standard_names]
         return known or [d for d in self.obj.dims if role.has(d)]
 
@@ -163,9 +164,10 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def cases(self) -> list[Hashable]:
-        """Candidates for the dimension of the cases: by name, or else with dates.
+        """Candidates for the dimension of the cases.
 
-        Issued forecasts name it in an attribute.
+        An attribute of issued forecasts may name this dimension. Otherwise candidates have a CF
+        standard name of cases, or else a name of cases, or else dates as labels.
         """
         obj, labels, names = self.obj, self._labels, self._standard_names
         if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
@@ -181,13 +183,13 @@ class Roles(Generic[Labels]):
     def leads(self) -> list[Hashable]:
         """Candidates for the dimension of the leads.
 
-        Leads have the CF standard name, or a dimension that a valid time shares with the cases, or
-        else are leads by :func:`is_lead`.
+        Candidates have the CF standard name of leads, or else valid times along this dimension and
+        that of the cases, or else leads by :func:`is_lead`.
         """
         return self._leads_of(self.cases)
 
     def leads_beside(self, dim: Hashable | None) -> list[Hashable]:
-        """Candidates for the dimension of the leads, without that of the cases if it is known."""
+        """Return candidates for the dimension of the leads; ``dim`` is that of the cases."""
         known = self.leads if dim is None or self.cases == [dim] else self._leads_of([dim])
         return [d for d in known if d != dim]
 
@@ -202,7 +204,7 @@ class Roles(Generic[Labels]):
         ]
 
     def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
-        """Further dimensions of coordinates with valid times, besides that of the cases."""
+        """Return the dimensions, besides that of the cases, of coordinates with valid times."""
         if not rest or not self.times:
             return []
         variables = self.obj.coords.variables
@@ -222,7 +224,10 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def single_leads(self) -> list[Hashable]:
-        """Scalar coordinates with the lead of all forecasts: by CF standard name, or else any."""
+        """Scalar coordinates with the lead of all forecasts.
+
+        If some have the CF standard name of leads, the others do not count.
+        """
         scalars = {
             n: v
             for n, v in self.obj.coords.variables.items()
@@ -237,7 +242,7 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def single_start(self) -> Hashable | None:
-        """Scalar coordinate with the start of a forecast without a dimension of starts."""
+        """Scalar coordinate with the start of a forecast that has no dimension of starts."""
         scalars = {n: v for n, v in self.obj.coords.variables.items() if not v.ndim}
         standard = CALIBRATION.standard_names
         known = [n for n, v in scalars.items() if standard_name_of(v) in standard]
@@ -246,7 +251,7 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def times(self) -> dict[Hashable, xr.DataArray]:
-        """Coordinates that are times by their name or CF standard name, also along dimensions."""
+        """Coordinates, also labels of dimensions, that are times by name or CF standard name."""
         variables = self.obj.coords.variables
         found = [
             n

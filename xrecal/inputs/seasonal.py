@@ -1,4 +1,4 @@
-"""Values by month, day of the year or season, taken at the valid dates of forecasts."""
+"""Look up values by month, day of the year or season at the valid times of forecasts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
          "season": "season=['DJF', 'MAM', 'JJA', 'SON']"}  # fmt: skip
-"""Dimensions by part of the year, as xarray names them, and how to label them."""
+"""Dimensions that count parts of the year, as in xarray; and the code that labels them."""
 
 
 def at_valid_dates(
     values: xr.DataArray, form: Form, dim: Hashable | None, *, name: str
 ) -> xr.DataArray:
-    """Values for the part of the year in which each forecast is valid.
+    """Return the values for the part of the year that contains the valid time of each forecast.
 
     Parameters
     ----------
     values : DataArray
-        Dimensions ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) that
-        the forecast lacks are looked up; other dimensions stay.
+        Values along ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON).
+        The function looks up those of these dimensions that the forecast lacks; others stay.
     form : Form
         Forecasts.
     dim : hashable, optional
@@ -39,8 +39,8 @@ def at_valid_dates(
     Returns
     -------
     DataArray
-        Values over the dimensions of the dates, which replace the part of the year; lazy if the
-        values or the forecasts are lazy.
+        Values; the dimensions of the dates of forecasts replace the part of the year. The result is
+        lazy if the values or the forecasts are lazy.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def at_valid_dates(
 def take_cases(
     values: xr.DataArray, dim: Hashable, positions: xr.DataArray, form: Form
 ) -> xr.DataArray:
-    """Value at the position along ``dim`` of each forecast, without its labels.
+    """Return, for each forecast, the value at its position along ``dim``, without labels.
 
     The result has the chunks of the forecasts, so that repeated values do not fill the memory.
     """
@@ -72,7 +72,7 @@ def take_cases(
 
 
 def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) -> xr.DataArray:
-    """Position along ``part`` for each date."""
+    """Return the position of each date along ``part``."""
     if part not in values.indexes:
         raise ValueError(
             f"{name} has no labels along {part!r}, so xrecal cannot match them; add them: "
@@ -94,7 +94,7 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
 
 
 def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.DataArray:
-    """Dates at which forecasts are valid: from a valid time, or else from labels of the cases."""
+    """Return the dates at which forecasts are valid: valid times, or else labels of the cases."""
     roles = form.roles
     coords = {n: c for n, c in roles.obj.coords.items() if _has_dates(c)}
     named = {n: c for n, c in coords.items() if n == VALID_TIME or standard_name_of(c) == "time"}
@@ -126,7 +126,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
 def _case_dates(
     coords: Mapping[Hashable, xr.DataArray], form: Form, dim: Hashable | None
 ) -> list[xr.DataArray]:
-    """Dates along the dimension of the cases, or of a single forecast."""
+    """Return coordinates with dates along the dimension of the cases, or of a single forecast."""
     along = form.dims if dim is None else (dim,)
     dated = [coords[d] for d in along if d in form.dims and d in coords]
     usual = [c for c in dated if CALIBRATION.has(c.name)]
@@ -137,7 +137,7 @@ def _case_dates(
 
 
 def _has_dates(coordinate: xr.DataArray) -> bool:
-    """Return whether labels are dates; true for empty dates and lazy objects."""
+    """Return whether labels are dates; empty or lazy arrays of objects count as dates."""
     lazy = coordinate.dtype == object and (coordinate.chunks is not None or not coordinate.size)
     return lazy or are_dates(coordinate)
 
@@ -149,7 +149,7 @@ def _is_zero(lead: xr.DataArray | None) -> bool:
 
 
 def _known(dates: xr.DataArray) -> xr.DataArray:
-    """Return dates; raise ValueError if some are missing."""
+    """Return dates; raise ValueError if some dates are missing."""
     if bool(dates.isnull().any()):
         label = str(dates.name)
         raise ValueError(f"some dates in {label!r} are missing; drop those cases or fill them in")

@@ -1,4 +1,4 @@
-"""Thresholds for forecasts: numbers, or values by location, date or season."""
+"""Read thresholds for forecasts: numbers, or values by location, date or season."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .seasonal import at_valid_dates
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
 """One number, several numbers, or values by place, date or season."""
 Edges: TypeAlias = Sequence[float] | np.ndarray | xr.DataArray
-"""Several thresholds that increase, between categories."""
+"""Increasing thresholds that separate categories."""
 
 THRESHOLD = "threshold"
-"""Dimension of several thresholds."""
+"""Name of the dimension that several thresholds get."""
 
 
 class Thresholds(NamedTuple):
-    """Thresholds in the form for tasks."""
+    """Thresholds in the form that tasks need."""
 
     values: xr.DataArray
     """Values over dimensions of the forecast, with ``dim`` last."""
@@ -39,7 +39,10 @@ class Thresholds(NamedTuple):
     """True if the result has the dimension of the thresholds."""
 
     def label(self, result: xr.DataArray) -> xr.DataArray:
-        """Result with the coordinates of the thresholds; without their dimension for a scalar."""
+        """Return a result with the coordinates of the thresholds.
+
+        For a scalar threshold the result has no dimension of thresholds.
+        """
         if not self.several:
             result = result.isel({self.dim: 0})
         return result.assign_coords(self.coords)
@@ -87,7 +90,7 @@ def read_thresholds(
 
 
 def check_edges(edges: Edges) -> None:
-    """Raise ValueError unless edges in a list increase."""
+    """Raise ValueError unless edges increase; edges in a DataArray are not checked."""
     if not isinstance(edges, xr.DataArray):
         values = np.asarray(edges, np.float64)
         if values.ndim != 1 or not values.size or not (np.diff(values) > 0).all():
@@ -95,7 +98,10 @@ def check_edges(edges: Edges) -> None:
 
 
 def read_edges(edges: Edges, form: Form, dtype: npt.DTypeLike) -> Thresholds:
-    """Thresholds between categories; ValueError unless they have their own dimension."""
+    """Return the thresholds between categories.
+
+    The function raises ValueError unless edges have a dimension of their own.
+    """
     thresholds = read_thresholds(edges, form, dtype)
     if not thresholds.several:
         raise ValueError(
@@ -106,7 +112,7 @@ def read_edges(edges: Edges, form: Form, dtype: npt.DTypeLike) -> Thresholds:
 
 
 def _numbers(threshold: object) -> npt.NDArray[np.float64]:
-    """A number, or several along one axis."""
+    """Return one number, or several numbers along one axis, as float64."""
     numbers = np.asarray(threshold)
     if numbers.dtype.kind not in "iuf":
         raise TypeError(
@@ -121,7 +127,7 @@ def _numbers(threshold: object) -> npt.NDArray[np.float64]:
 
 
 def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
-    """The dimension of a threshold that the forecast lacks, if there is one."""
+    """Return the dimension that a threshold has and the forecast lacks; None without one."""
     if form.member_dim in threshold.dims:
         raise ValueError(
             f"threshold has the dimension {form.member_dim!r} of the forecast's members; rename "
@@ -131,6 +137,6 @@ def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
     if len(new) > 1:
         raise ValueError(
             f"threshold has the dimensions {new} that the forecast lacks; the forecast has "
-            f"{list(form.dims)}. Threshold may have one new dimension: select or stack"
+            f"{list(form.dims)}. Only one is possible: select along others, or stack them"
         )
     return new[0] if new else None

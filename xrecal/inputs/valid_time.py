@@ -22,13 +22,13 @@ from .roles import Roles
 def valid_times(
     roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> xr.DataArray:
-    """Valid time of each forecast over ``dim`` and ``lead``, or over ``lead`` for a single start.
+    """Return the valid time of each forecast, over starts and leads, or leads of a single start.
 
     Valid times come from a coordinate ``valid_time`` (or with the CF standard name ``time``) over
-    both dimensions, or else they are start plus lead. Leads are timedelta64, or numbers with an
+    these dimensions, or else are start plus lead. Leads are timedelta64, or numbers with an
     attribute ``units``. Months, seasons (of three months) and years are added in the calendar of
-    the start, to the last day of a shorter month. Starts that are integers are years, with leads in
-    years or without a unit.
+    the start; if the month is too short, its last day counts. Integer starts are years, and their
+    leads are in years or without a unit.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ def valid_times(
     Returns
     -------
     DataArray
-        datetime64, cftime objects, or integers.
+        Valid times as datetime64, as cftime objects, or as integers (years).
 
     Raises
     ------
     ValueError
-        If starts have no dates or leads no units, leads occur twice, or the coordinate has other
-        dimensions.
+        If starts have no dates, leads have no units or occur twice, or the coordinate
+        ``valid_time`` has other dimensions.
     """
     obj = roles.obj
     dims = (dim, lead) if dim in obj.dims else (lead,)
@@ -79,7 +79,7 @@ class Times:
     """Starts and leads of forecasts whose labels are not valid times."""
 
     roles: Roles[xr.DataArray]
-    """Forecasts along the lead, also along a single lead."""
+    """Forecasts with a dimension of leads; it has length one for a single lead."""
     start: Hashable | None
     """Dimension of the starts, or the coordinate of a single start."""
     lead: Hashable
@@ -90,11 +90,11 @@ class Times:
     name: str
 
     def valid(self) -> xr.DataArray:
-        """Valid times over the starts and leads, as in :func:`valid_times`."""
+        """Return the valid times over starts and leads, as :func:`valid_times` does."""
         return valid_times(self.roles, self.start, self.lead, name=self.name)
 
     def known(self) -> xr.DataArray | None:
-        """Valid times over the dimensions of the forecasts; None if labels do not give them."""
+        """Return valid times over the dimensions of the forecasts; None if they are unknown."""
         try:
             valid = self.valid()
         except ValueError:
@@ -156,7 +156,7 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
 
 
 def known_valid_times(roles: Roles[xr.DataArray], dim: Hashable) -> xr.DataArray | None:
-    """Valid times of forecasts with leads, or of one lead; None if labels do not give them."""
+    """Return the valid times of forecasts with leads or a single lead; None if they are unknown."""
     try:
         times = read_times(roles, dim, name="forecast")
     except ValueError:
@@ -167,9 +167,9 @@ def known_valid_times(roles: Roles[xr.DataArray], dim: Hashable) -> xr.DataArray
 def _times_beside(
     roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None
 ) -> dict[Hashable, xr.DataArray]:
-    """Coordinates with valid times, by their name or CF standard name.
+    """Return the coordinates that hold valid times by their name or CF standard name.
 
-    A coordinate ``time`` that labels a dimension without an index is not among them.
+    A coordinate ``time`` that only repeats the labels along ``dim`` is not among them.
     """
     named = {n: c for n, c in roles.times.items() if n not in (dim, lead)}
     time = named.get("time")
@@ -182,7 +182,7 @@ def _times_beside(
 def _coordinate(
     roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> Dates | None:
-    """Values of a coordinate of valid times over ``dim`` and ``lead``, if known."""
+    """Return the values of a coordinate of valid times over ``dim`` and ``lead``, or None."""
     obj = roles.obj
     dims = (dim, lead) if dim in obj.dims else (lead,)
     found = _times_beside(roles, dim, lead)
@@ -202,7 +202,7 @@ def _coordinate(
 
 
 def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
-    """Dates or years of the starts along the dimension, or of the single start."""
+    """Return the dates or years of the starts along ``dim``, or of the single start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
     if values.size and (values.dtype.kind in "iu" or calendar_of(values) is not None):
@@ -222,9 +222,9 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
 def valid_time_of(
     roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None = None
 ) -> xr.DataArray | None:
-    """Coordinate of valid times over ``dim`` and ``lead``, or over one of these; else None.
+    """Return the coordinate of valid times over ``dim``, ``lead`` or both; None without one.
 
-    A single date for several starts counts if it is called ``valid_time``.
+    A scalar date counts for several starts only if it is called ``valid_time``.
     """
     named = {
         n: c
@@ -239,9 +239,9 @@ def valid_time_of(
 def along_lead(
     roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable
 ) -> Roles[xr.DataArray]:
-    """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
+    """Turn the scalar coordinate with the lead of forecasts into a dimension of length one.
 
-    Their valid times, over ``dim`` or common to all, are then over the lead, too.
+    Valid times, over ``dim`` or common to all forecasts, get this dimension, too.
     """
     obj = roles.obj
     own = [d for d in (dim,) if d in obj.dims]
@@ -258,9 +258,9 @@ def along_lead(
 def time_dim(
     observations: Roles[xr.DataArray], forecasts: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
-    """Dimension of valid times of observations without the leads of forecasts, or None.
+    """Return the dimension of valid times of observations that have no leads; None without one.
 
-    It may have the name of the forecasts' starts, as observations have no starts.
+    This dimension may have the name of the starts of forecasts: observations have no starts.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def time_dim(
 
 
 def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) -> Hashable | None:
-    """Dimension of the leads besides ``dim``, the dimension of the cases; None without leads.
+    """Return the dimension of the leads other than ``dim``, the case dimension; None without leads.
 
     Raises
     ------
@@ -302,7 +302,10 @@ def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) ->
 
 
 def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) -> Hashable | None:
-    """Dimension of leads that give the valid time with starts along ``dim``; else None."""
+    """Return the dimension of the leads; None without leads.
+
+    The result is also None if labels along ``dim`` are valid times, not starts.
+    """
     lead = None if dim == VALID_TIME else lead_dim(roles, dim, name=name)
     return None if are_valid_times(roles, dim, lead) else lead
 
@@ -310,8 +313,9 @@ def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) ->
 def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None) -> bool:
     """Return whether labels along ``dim`` are valid times rather than starts.
 
-    A coordinate over ``dim`` and ``lead`` decides, if it has valid times, or starts that differ
-    from lead to lead. Otherwise the CF standard name of the labels decides.
+    If a coordinate over ``dim`` and ``lead`` holds valid times, the labels are starts. If it holds
+    starts instead, the labels are valid times if these starts differ from lead to lead. Otherwise
+    the CF standard name and the name of the labels decide.
     """
     obj = roles.obj
     if dim is None or dim not in obj.coords:
@@ -327,10 +331,10 @@ def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable |
 
 
 def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
-    """Coordinates that make leads and valid times agree.
+    """Return coordinates that make leads and valid times agree; empty if nothing has to change.
 
-    Leads without labels get the lengths of time from starts to valid times. Starts plus leads
-    replace valid times that contradict them, with a warning.
+    Leads without labels get the lengths of time from starts to valid times. If valid times
+    contradict starts plus leads, these sums replace the valid times, and the function warns.
     """
     obj, cases, leads = roles.obj, roles.cases, roles.leads or roles.single_leads
     dim = cases[0] if cases else roles.single_start
@@ -372,9 +376,10 @@ def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
 
 
 def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
-    """Lengths of time from starts to valid times; None if they differ between starts.
+    """Return the length of time from start to valid time of each lead.
 
-    Also None for months, because months differ in length.
+    The result is None if lengths differ between starts, or if leads are months, which differ in
+    length.
     """
     apart = (valid - starts).transpose(lead, ...)
     spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
@@ -385,10 +390,10 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 
 
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
-    """Return whether valid times differ too much from starts plus leads, for the same lead.
+    """Return whether valid times differ too much from starts plus leads.
 
-    A day or more is too much. For leads in months, seasons or years, another month, season or year
-    is too much.
+    A day or more is too much. For leads in months, seasons or years, one month, season or year is
+    too much.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

@@ -1,4 +1,4 @@
-"""Observations of forecasts with leads, taken at their valid times."""
+"""Look up the observations of forecasts with leads at the valid times of the forecasts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
-"""Name of the dimension of observation times in a task. Times of forecasts have another name."""
+"""Name, in tasks, of the dimension of observation times; times of forecasts have another name."""
 
 
 def look_up(
@@ -44,13 +44,14 @@ def look_up(
     -------
     tuple or None
         Observations, NaN for missing ones; the number of forecasts with an observation, at the lead
-        with most of them; these numbers at each lead, if leads are a dimension; a remark. None if
-        observations must be matched by label.
+        with most observations; this number at each lead, if leads are a dimension; a remark on
+        valid times. None if observations must be matched by label.
 
     Raises
     ------
     ValueError
-        If times occur twice or have another calendar, none matches, or valid times are unknown.
+        If observation times occur twice or have another calendar, if no valid time has an
+        observation, or if valid times are unknown.
     """
     lead = times.lead
     if lead in observations.dims and not times.single:
@@ -71,14 +72,14 @@ def look_up(
 
 
 def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
-    """Return observations with labels along ``time`` that are their valid times.
+    """Return observations with their valid times as labels along ``time``.
 
-    For example an analysis of step 0, or a short forecast with a coordinate ``valid_time``.
+    Observations may be an analysis of step 0, or a short forecast with a coordinate ``valid_time``.
 
     Raises
     ------
     ValueError
-        If they have a lead other than 0, and no valid time.
+        If observations have a lead other than 0, and no coordinate ``valid_time``.
     """
     given = observations.coords.get(VALID_TIME)
     if given is not None and given.dims == (time,) and are_dates(given):
@@ -100,10 +101,10 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
 
 
 def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> bool:
-    """Return whether observations of forecasts of one lead are along the starts of the forecasts.
+    """Return whether labels of observations are the starts of forecasts of one lead.
 
-    Observations are along the starts if they have the same lead. They also are along the starts if
-    their labels are, or may be, starts and no valid time has an observation.
+    Labels are starts if the observations have the lead of the forecasts. Labels are also starts if
+    their name allows this, some label is a start, and no label is a valid time of the forecasts.
 
     Raises
     ------
@@ -130,8 +131,8 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
         raise ValueError(
             f"observations are along {start!r}, which may hold their own dates or the starts of "
             f"{times.name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} "
-            f"before they are valid. Use observations.rename({start}='time') for their own dates, "
-            f"or observations.assign_coords({VALID_TIME}=...) for the starts"
+            f"earlier. Use observations.rename({start}='time') if it holds their own dates, or "
+            f"observations.assign_coords({VALID_TIME}=...) if it holds starts"
         )
     return not at_valid
 
@@ -139,7 +140,7 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
 def _at_valid_times(
     times: Times, observations: xr.DataArray, time: Hashable
 ) -> tuple[xr.DataArray, IntArray]:
-    """Observations over starts and leads, NaN for missing ones, and their number at each lead."""
+    """Return observations over starts and leads, NaN if missing, and their number at each lead."""
     if time not in observations.indexes:
         raise ValueError(
             f"observations have no labels along {time!r} to match by; add the coordinate"
@@ -166,7 +167,7 @@ def taken_at(
     place: IntArray,
     dims: tuple[Hashable, ...],
 ) -> xr.DataArray:
-    """Observations at positions over ``dims``, -1 for none."""
+    """Return observations at positions over ``dims``; NaN at the position -1."""
     bare = observations.drop_vars([c for c in observations.coords if c not in observations.indexes])
     if len(bare.variable.chunksizes.get(time, ())) > 1:
         # All locations, whole in time, may exceed the memory: chunk them like the forecasts.
@@ -185,7 +186,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Task from observations (L, time) to observations at positions (L, *shape)."""
+    """Task that receives observations (L, time), and returns those at positions (L, *shape)."""
 
     place: IntArray
     on_device = True
@@ -200,7 +201,7 @@ class _TakeTask:
 def _require_matches(
     matched: int, wanted: npt.NDArray[Any], times: Any, time: Hashable, *, name: str
 ) -> None:
-    """Raise ValueError if no valid time has an observation; warn if less than half have one."""
+    """Raise ValueError if no valid time has an observation; warn if most have no observation."""
     if matched == 0:
         raise ValueError(
             f"no valid time of {name} (first: {first_of(wanted.ravel())}) has an observation along "

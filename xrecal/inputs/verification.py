@@ -1,4 +1,4 @@
-"""Times at which forecasts are issued and verified, which give the order of learning."""
+"""Read the times at which forecasts are issued and verify; these give the order of learning."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
-    """Leads of forecasts, and the times at which each is issued and verifies, if known."""
+    """Leads of forecasts, and the times at which each forecast is issued and verifies."""
 
     lead: Hashable
     leads: Leads
     issued: Dates | None
-    """(n,) or (n, k), with the same type as ``verified``."""
+    """Starts of n cases at k leads, shape (n,) or (n, k); None if unknown."""
     verified: Dates | None
-    """(n,) or (n, k)"""
+    """Valid times of the same type, shape (n,) or (n, k); None if unknown."""
 
 
 def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
     """Read the times at which forecasts with leads are issued and verify; None without leads.
 
-    For forecasts of a single lead, ``valid_time`` may have the dimension of the starts only.
+    For forecasts of a single lead, ``valid_time`` needs only the dimension of the starts.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
 
 
 def _without_lengths(n: int) -> Leads:
-    """Leads of length 0, if only valid times are known."""
+    """Return n leads of length 0, for forecasts whose valid times alone are known."""
     return Leads("span", np.zeros(n, "timedelta64[us]"), "")
 
 
 def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
-    """Forecasts labelled by starts, with a coordinate ``valid_time`` that differs from them."""
+    """Return times of forecasts without leads; None unless ``valid_time`` differs from starts."""
     given = forecasts.coords.get(VALID_TIME)
     if given is None or dim not in forecasts.indexes or dim == VALID_TIME:
         return None
@@ -90,11 +90,11 @@ def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
 
 
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Position of the first case that is issued after each forecast has verified.
+    """Return, for each forecast, the position of the first case issued after it has verified.
 
     A forecast has verified at a later start if its valid time is not after this start. Without
-    leads each forecast verifies before the next one is issued. Leads that are numbers without a
-    unit count cases.
+    leads each forecast verifies before the next forecast is issued. Leads that are numbers without
+    a unit are numbers of cases.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     Returns
     -------
     DataArray
-        int64 over ``dim`` and the leads, if these are a dimension. Values start at 1; n or more
-        means that none of the n cases knows the forecast.
+        int64 over ``dim`` and, if leads are a dimension, over leads. Values are 1 or more; n or
+        more means that none of the n cases is issued after the forecast has verified.
 
     Raises
     ------
     ValueError
-        If there are leads, but no labels with their verification times.
+        If there are leads, but labels do not give the times at which forecasts verify.
     """
     n = forecasts.sizes[dim]
     after = np.arange(1, n + 1)

@@ -1,4 +1,4 @@
-"""Methods of recalibration: their settings, and how each fits and predicts on arrays."""
+"""Methods of recalibration: their settings, and their fits and forecasts on arrays."""
 
 from .base import Method
 from .ckme import CKME
@@ -35,5 +35,6 @@ METHODS = (
     CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology,
     Raw,
 )  # fmt: skip
-"""Methods that users choose from. Fits make further methods: a CKME of vectors for variables fitted
-jointly, a shared CKME for many pooled cases, and a forest in pools with many covariates."""
+"""Methods that users choose from. A fit makes further methods: a CKME of vectors if it recalibrates
+variables jointly, a shared CKME if it pools many cases, and a forest in a pool of many
+covariates."""

@@ -1,4 +1,4 @@
-"""Base class of all methods, and its inputs: cases, new forecasts and covariates."""
+"""Base class of all methods, and the inputs of methods: cases, new forecasts and covariates."""
 
 from __future__ import annotations
 
@@ -26,34 +26,35 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Empirical)
 
 Output: TypeAlias = Literal["weighted", "normal"]
-"""Form of the recalibrated forecast."""
+"""Form of recalibrated forecasts: weighted ensembles or normal distributions."""
 
 Bound: TypeAlias = float | Literal["auto"] | None
 Bounds: TypeAlias = Literal["auto"] | tuple[Bound, Bound] | None
-"""Bounds of a variable: estimated from observations, given, or none; or one of these at each
-end."""
+"""Bounds of a variable. "auto": the fit finds them in the observations. None: the variable has no
+bounds. A pair has the lower and the upper bound; each is a number, "auto" or None."""
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""Choices or fitted parameters at L locations, by name."""
+"""Arrays of choices or of fitted parameters at L locations; the keys are their names."""
 
 Chosen: TypeAlias = FitArrays | None
-"""Given choices of a fit; None to search for them."""
+"""Choices that a fit uses; with None, the fit searches for choices."""
 
 CHOSEN_FROM = "chosen_from"
-"""Name of the number of places of a joint choice, among parameters and choices."""
+"""Key of the number of places that chose settings together, in parameters and choices."""
 
 N_HELD_OUT = 100
-"""Number of quantiles that represent a held-out forecast when components are weighted."""
+"""Number of quantiles of a held-out forecast from which a pool learns the weights of components."""
 
 
 class Trial(NamedTuple):
-    """Fitted component of a pool, and its forecasts of held-out cases."""
+    """Fit of a component of a pool, and the component's forecasts of held-out cases."""
 
     choices: FitArrays
     fitted: FitArrays
     held_out: FloatArray
-    """(L, 2, n, Q) quantiles of held-out cases: from other folds, and from earlier cases alone"""
+    """(L, 2, n, Q) quantiles of forecasts of n held-out cases: first from fits to the other folds,
+    then from fits to earlier cases alone"""
 
 
 ANY = -np.inf, np.inf
@@ -62,94 +63,96 @@ SHARE = 0.0, 1.0
 NOT_NEGATIVE = 0.0, FINITE[1]
 POSITIVE = float(np.finfo(np.float64).tiny), FINITE[1]
 POSITIVE_OR_INFINITE = POSITIVE[0], np.inf
-"""Ranges of numbers that methods choose or fit: smallest and largest value, both included."""
+"""Ranges of parameters: the smallest and the largest allowed value."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Numbers that a method chooses at each location."""
+    """Description of a parameter: numbers that a method learns or chooses at each location."""
 
     long_name: str
     in_units_of_variable: bool = False
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
-    """Dimensions besides the locations, with their sizes; a size may be a function of the slots."""
+    """Dimensions besides the locations, and their sizes. A size may be a function of the number of
+    slots, which are the positions for cases in the state."""
     flags: Sequence[str] = ()
-    """Meanings of the values 0, 1, ... of a code."""
+    """Meanings of the values 0, 1, ..., if the values are codes."""
     description: str = ""
     """Meanings of the labels."""
     labels: Sequence[str] = ()
-    """Labels along the only dimension."""
+    """Labels along the dimension of a parameter with a single dimension."""
     of_slots: bool = False
-    """True if values are positions of cases; -1 means none."""
+    """True if values are positions of cases; -1 means no case."""
     within: tuple[float, float] = FINITE
-    """Smallest and largest value; NaN means none."""
+    """Smallest and largest allowed value. NaN, for an unknown value, is allowed too."""
     for_updates: bool = False
-    """True if only updates need it, not forecasts."""
+    """True if updates need the parameter and forecasts do not."""
     of_all_places: bool = False
-    """True if it is learned from all places together, with one value for all places of a fit."""
+    """True if the fit learns one value of the parameter from all places together."""
 
     def sizes(self, n: int) -> dict[str, int]:
-        """Sizes of the dimensions with n slots."""
+        """Return the sizes of the dimensions, given n slots for cases."""
         return {d: size(n) if callable(size) else size for d, size in self.dims.items()}
 
 
 FROM_PLACES = {
     CHOSEN_FROM: Parameter(
-        "number of places that settings were chosen from", dtype=np.int32, within=(1, FINITE[1])
+        "number of places that chose settings together", dtype=np.int32, within=(1, FINITE[1])
     )
 }
-"""Parameter of all methods that choose."""
+"""Parameter of all methods that choose settings from cases."""
 
 
 class SharedFits(NamedTuple):
-    """Fits shared by many places, for L of these places.
+    """Shared fits that predict held-out cases, for L of the places that share them.
 
     No fit has learned from the cases that it predicts.
     """
 
     fits: npt.NDArray[Any]
     """(L,) objects: :class:`xrecal.arrays.shared.held_out.HeldOut`, or
-    :class:`xrecal.arrays.shared.held_out.InTime` for a method that keeps learning; None without a
-    fit"""
+    :class:`xrecal.arrays.shared.held_out.InTime` for a method that keeps learning; None at a place
+    without a shared fit"""
     place: IntArray
-    """(L,) number of the place in the shared fit, -1 for a place outside it"""
+    """(L,) number of the place in the shared fit, -1 for a place outside this fit"""
     here: npt.NDArray[Any]
-    """(L, k) features of the place"""
+    """(L, k) features of each place"""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Calibration cases at L locations."""
+    """Past cases at L locations, from which methods learn."""
 
     forecasts: Forecasts | None
-    """(L, n, m); None after the fit of a method that does not store them."""
+    """Forecasts (L, n, m); None after the fit of a method that does not store forecasts."""
     observations: FloatArray
-    """(L, n), NaN in unusable slots."""
+    """Observations (L, n), NaN in slots without a usable case."""
     covariates: Covariates
     axis: CaseAxis
     squared: FloatArray | None = None
-    """(L, n, n) squared energy distances of the forecasts, if known already."""
+    """(L, n, n) squared energy distances between the forecasts, if known already."""
     partners: tuple[FloatArray, ...] = ()
     """(L, n) observations of each further variable of a joint fit."""
     shared: SharedFits | None = None
-    """For a pool with a component that places share."""
+    """Fits of a component that places share; None without such a component."""
     common: Record | Timeline | None = None
-    """Record of a first pass over places, or the common regrets that it found."""
+    """Record that a first pass over places fills, or the common regrets that the pass found."""
     foretold: npt.NDArray[Any] | None = None
     """(L,) results of :meth:`Method.foretell_locations`, if known already."""
     mean: FloatArray | None = None
     """(L, n) means of the forecasts, if known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
-    """Cache of CKME centres fitted to some of the cases, shared by several methods."""
+    """Cache of centres that CKMEs fitted to some of the cases; several methods share this cache."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
-    """Cache of locations with compared forecasts, shared by CKMEs that compare the same
-    forecasts."""
+    """Cache of distances between the forecasts of each location. Several CKMEs that compare the
+    same forecasts use one cache."""
     medians: dict[bytes, float] = field(default_factory=dict)
-    """Cache of median distances of forecasts, shared by the same CKMEs."""
+    """Cache of median distances between forecasts. Several CKMEs that compare the same forecasts
+    use one cache."""
 
     def take(self, block: slice | IntArray) -> Cases:
-        """Cases of some locations."""
+        """Return the cases of some of the locations."""
         return replace(
             self,
             forecasts=None if self.forecasts is None else self.forecasts.take(block),
@@ -165,18 +168,21 @@ class Cases:
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:
-        """Cases in the same slots; methods learn only from ``train`` (L, n)."""
+        """Return all cases, but without the observations of cases not in ``train`` (L, n).
+
+        Methods then learn from the cases in ``train`` alone.
+        """
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def select(self, which: IntArray) -> Cases:
-        """Some of the cases (positions among the n), without the other cases."""
+        """Return the cases at some positions (k,), without all other cases."""
         squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
         new = self.as_new(which)
         observed, axis = self.observations[:, which], self.axis.take(which)
         return Cases(new.forecasts, observed, new.covariates, axis, squared)
 
     def as_new(self, which: IntArray) -> NewCases:
-        """Some of the cases (positions among the n) as forecasts to recalibrate."""
+        """Return the forecasts of the cases at some positions (k,), as forecasts to recalibrate."""
         assert self.forecasts is not None
         at = slice(None), which
         return NewCases(
@@ -191,87 +197,88 @@ class NewCases:
     """Forecasts to recalibrate at L locations."""
 
     forecasts: Forecasts
-    """(L, T, p)"""
+    """Forecasts (L, T, m)."""
     covariates: Covariates
-    """(L, T, p)"""
+    """Covariates (L, T, p)."""
     across: FloatArray | None = None
-    """(L, T, n) squared energy distances to the calibration forecasts, if known already."""
+    """(L, T, n) squared energy distances to the forecasts of the n cases, if known already."""
 
     def take(self, block: slice | IntArray) -> NewCases:
-        """Forecasts of some locations."""
+        """Return the forecasts of some of the locations."""
         return NewCases(self.forecasts.take(block), self.covariates.take((block,)))
 
 
 class Variables(NamedTuple):
-    """Variables whose members are compared as vectors."""
+    """Variables that a method compares together: member k of all variables is a vector."""
 
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
     """Periods of circular variables, None for other variables."""
     units: tuple[str | None, ...]
     own: int
-    """Position of the variable that is recalibrated."""
+    """Position of the variable to recalibrate."""
 
 
 class Method(ABC):
-    """Base of all methods: frozen dataclasses of names and numbers.
+    """Base of all methods, which are frozen dataclasses of names and numbers.
 
-    A method declares its capabilities by the attributes below; callers never ask for its class. A
-    new method overrides :meth:`predict_locations`. It overrides :meth:`fit_locations` and
+    The attributes of a method describe its capabilities; callers never ask for its class. A new
+    method overrides :meth:`predict_locations`. The method overrides :meth:`fit_locations` and
     :meth:`parameters` if it learns more than the cases themselves, and :meth:`choose_locations` if
-    it searches for settings. It inherits the rest.
+    it searches for settings. The method inherits all other attributes.
     """
 
     output: ClassVar[Output] = "weighted"
     keeps_cases: ClassVar[bool] = False
-    """True if forecasts are compared with calibration forecasts, which the state stores."""
+    """True if the method compares new forecasts with past ones, which the state then stores."""
     recalibrates: ClassVar[bool] = True
-    """True if its forecasts differ from the raw forecasts."""
+    """True if the method changes forecasts, rather than issuing the raw forecasts."""
     by_sums: ClassVar[bool] = False
-    """True if it learns from many places at once, by sums over chunks of cases."""
+    """True if the method learns from many places at once, by sums over chunks of cases."""
     joins_variables: ClassVar[bool] = False
-    """True if :class:`VectorCKME` can compare vectors, or points on a circle, with its settings."""
+    """True if :class:`VectorCKME` accepts the method, to compare vectors or points on a circle."""
     updates: ClassVar[bool] = True
-    """True if cases can be added to a fit."""
+    """True if an update can add cases to a fit of the method."""
     relearns: ClassVar[bool] = False
-    """True if it learns from all cases again after an update. A method that stores forecasts then
-    learns its parameters of each case again, too."""
+    """True if an update makes the method learn from all cases again. A method that stores forecasts
+    then computes its parameters of each case again, too."""
     keeps_sums: bool = False
-    """True if a shared component keeps learning, by sums in the state."""
+    """True if the method is a shared component that keeps learning from sums in the state."""
     keeps_choices: ClassVar[bool] = False
-    """True if a pool keeps its parameters in an update."""
+    """True if an update of a pool adds cases to the method, but does not fit the method again."""
     in_order: ClassVar[bool] = False
-    """True if it learns from the cases one after the other, so that their order matters."""
+    """True if the method learns from one case after another, so the order of cases matters."""
 
     in_common: ClassVar[tuple[str, ...]] = ()
-    """Parameters that places learn from common regrets: a first pass finds them."""
+    """Names of parameters that contain common regrets, which a first pass over places computes."""
 
     exchangeable: bool = True
-    """True if members are exchangeable, that is, without names."""
+    """True if members have no names, so that their order means nothing."""
 
     delay: int | str | None = None
-    """Assumed delay of an observation after its valid time, if the method has one."""
+    """Time from the valid time of an observation until it is known; None if the method has no such
+    setting."""
     refit: int | str | None = None
-    """Number of cases or length of time between two fits, if the method refits itself."""
+    """Number of cases or length of time between two fits of a method that refits itself."""
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the method accepts CuPy arrays."""
         return False
 
     @property
     def between(self) -> Between | None:
-        """Definition of quantiles between its members; None for steps."""
+        """Definition of quantiles between members; None if the CDF has steps at the members."""
         return None
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """Covariates given which the forecast is calibrated."""
+        """Names of covariates; the method calibrates forecasts conditional on the covariates."""
         return None
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the required covariates."""
+        """Names of all covariates that the method needs."""
         return names_of(self.condition_on)
 
     @property
@@ -281,11 +288,11 @@ class Method(ABC):
 
     @property
     def variables(self) -> Variables | None:
-        """Variables that it compares as vectors; None for a single linear variable."""
+        """Variables that the method compares as vectors; None for a single linear variable."""
         return None
 
     def of_variable(self, place: int) -> Method:
-        """The method for another variable of the vector."""
+        """Return the method for another variable of the vector, at position ``place``."""
         return self
 
     @property
@@ -295,98 +302,106 @@ class Method(ABC):
 
     @property
     def knows_novelty(self) -> bool:
-        """True if it compares forecasts with past forecasts, and so can compute their novelty."""
+        """True if the method can compute novelty: it compares forecasts with past forecasts."""
         return any(method.knows_novelty for method in self.mixed)
 
     @property
     def not_by_sums(self) -> str | None:
-        """Reason why places cannot share one fit to many pooled cases, and what to type.
+        """End of a message: why places cannot share one fit to many pooled cases, and what to type.
 
-        The result is None if places can share a fit.
+        The property is None if places can share a fit.
         """
         name = type(self).__name__
         return f"{name} needs; leave pool out, or use xrecal.CKME() or xrecal.LinearPool()"
 
     @property
     def shared_by_places(self) -> Method | None:
-        """Method of the component that places share, if many pooled cases have a pool each.
+        """Method of a pool's shared component, if a fit pools many cases and each place has a pool.
 
-        None for a method that is not a pool.
+        The property is None if the method is not a pool.
         """
         return None
 
     @property
     def has_shared(self) -> bool:
-        """True if all places share one of its components."""
+        """True if the method is a pool and all places share one of its components."""
         return any(method.by_sums for method in self.mixed)
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods that a pool mixes."""
+        """Methods that a pool mixes; none if the method is not a pool."""
         return ()
 
     def with_shared(self, method: Method) -> Method:
-        """The pool with one more component, which places share."""
+        """Return the pool with one more component: a method whose fit all places share."""
         return self
 
     @property
     def alone(self) -> Method:
-        """The method without a component that places share."""
+        """The method; for a pool, without the component that all places share."""
         return self
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """Kind of members of each of its components in a pool; None if it has no choice."""
+        """Supports of the components that a pool makes of the method; None means no support."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
-        """The method of one component of a pool, by its support."""
+        """Return the method of the component of a pool that has this support."""
         return self
 
     @property
     def shapes(self) -> bool:
-        """True if forecasts are compared without their means."""
+        """True if the method compares forecasts without their means."""
         return False
 
     @property
     def name_in_pool(self) -> str:
-        """Name of its components in a pool, without covariates and supports."""
+        """First part of the labels that the method's components have in a pool.
+
+        Covariates and the support follow in these labels.
+        """
         return type(self).__name__.lower()
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Calibration case of each member (-1: none), and names of its components, if any."""
+        """Return the position of each member's past case, and the component of each member.
+
+        The position is -1 if a member belongs to no past case. ``n`` is the number of slots, which
+        are the positions for cases in the state. The components are None if the method has no
+        blocks of members.
+        """
         return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters chosen at each location; the covariates have ``n_features`` features."""
+        """Return the parameters at each location; the covariates have ``n_features`` features."""
         return {}
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of a component of a pool."""
+        """Return the parameters that the method has as a component of a pool."""
         return self.parameters(n_features)
 
     @property
     def n_weighed(self) -> int:
-        """Number of components with held-out forecasts to weight."""
+        """Number of components whose weights are learned from held-out forecasts."""
         return 0
 
     @property
     def mostly(self) -> Method:
-        """The method that takes most of the time of a fit."""
+        """The method that needs most of the time of a fit, such as the pool of an online pool."""
         return self
 
     def columns(self, n: int) -> int:
-        """Number of columns of the largest matrices, for n cases of a location."""
+        """Return the number of columns of a fit's largest matrices, for n cases of a location."""
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """The method with the gap and year start of a pool, if it has none of its own."""
+        """Return the method; a pool's gap and year start replace settings that it lacks."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """The method with its settings for these cases, and a remark on changes.
+        """Return the method with settings for these cases, and a remark for the user or None.
 
-        Raises ValueError if the settings do not fit the dates or the number of the cases.
+        Raises ValueError if the dates or the number of the cases do not allow the settings.
         """
         return self, period_of_cases(axis, names_of(self.condition_on), method=type(self).__name__)
 
@@ -394,125 +409,144 @@ class Method(ABC):
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Names of choices, with the sizes of their axes after the axis of places.
 
-        The result is empty if the method has no choices.
+        The property is empty if the method has no choices.
         """
         return {}
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Names and sizes of losses from which places choose together; fits do not need them."""
+        """Names and sizes of the losses that places need to choose together.
+
+        Fits do not need these losses.
+        """
         return {}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices (L, ...) by name, for fits to these or other cases; empty without a search."""
+        """Search for choices (L, ...), which fits to these or other cases can use.
+
+        The result is empty if the method has nothing to choose.
+        """
         return {}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Choices (1, ...) for all places of a kind, from the choices (L, ...) of a sample of them.
+        """Return choices (1, ...) for all places of a kind, from choices (L, ...) at a sample.
 
-        Includes the evidence of all places if :meth:`with_own` needs it. ``in_pool`` is for a
-        component of a pool, as other components balance its errors.
+        The result includes the evidence of all places if :meth:`with_own` needs the evidence.
+        ``in_pool`` is true for a component of a pool: other components then balance its errors.
         """
         return {}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices (L, ...) between joint and own choices; the own choices have a share (L,).
+        """Return choices (L, ...) that lie between joint choices and the places' own choices.
 
-        A place without choices of its own gets the joint choices.
+        A ``share`` (L,) of 1 gives the own choices. A place without choices of its own gets the
+        joint choices.
         """
         return together
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Parameters, ``n_cases`` and ``status`` (L,), with given or new choices.
+        """Fit the method: return its parameters, ``n_cases`` (L,) and ``status`` (L,).
 
-        With given choices the fit skips the search. Choices may come from other cases or places, or
-        be joined from several.
+        The fit searches for choices if ``choices`` is None. Choices may come from other cases, or
+        from several places together.
         """
         return count_cases(cases, min_samples)
 
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Trial of each component in a pool, by ``refits`` that leave out some of the cases.
+        """Return a trial of each component that a pool makes of the method.
 
-        A method overrides this if its search has held out the cases already.
+        The function ``refits`` returns quantiles of held-out cases from fits of a method to other
+        cases. A method overrides :meth:`try_locations` if its search for choices holds out cases.
         """
         choices = self.choose_locations(cases, min_samples)
         return [Trial(choices, self.fit_locations(cases, min_samples, choices), refits(self))]
 
     @abstractmethod
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Recalibrated forecasts (L, T)."""
+        """Return the recalibrated forecasts (L, T)."""
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
-        """Recalibrated forecasts (L, T) and their novelty, from one comparison with past ones."""
+        """Return the recalibrated forecasts (L, T) and the novelty (L, T) of the raw forecasts.
+
+        A method overrides this if one comparison with past forecasts gives both results.
+        """
         issued = self.predict_locations(new, cases, fitted)
         return issued, self.novelty_locations(new, cases, fitted)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts, 0 to 1; NaN if unknown."""
+        """Return the novelty (L, T) of forecasts, from 0 to 1; NaN if it is unknown."""
         return np.full(new.forecasts.loc.shape[:2], np.nan)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Parameters of the added cases (L, n): only those with a value for each case.
+        """Return parameters of the added cases (L, n): only parameters with a value for each case.
 
-        ``fitted`` has the other parameters and the status; ``slots`` (n,) are positions in
-        the order of arrival of all cases, one for each added case.
+        ``fitted`` has all other parameters and the status. ``slots`` (n,) has the position of each
+        added case among all cases, in the order in which the model got them.
         """
         return {}
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Parameters that change, ``n_cases`` and ``status`` (L,), from all cases (L, n).
+        """Learn again from all cases (L, n): return changed parameters, ``n_cases`` and ``status``.
 
-        ``fitted`` has the previous parameters and status; parameters of each case do not change.
+        ``fitted`` has the previous parameters and status. Parameters with a value for each case do
+        not change.
         """
         return self.fit_locations(cases, min_samples)
 
     def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Any]:
-        """Inputs of :meth:`relearn_locations` that each of L locations has for itself.
+        """Return inputs of :meth:`relearn_locations` for each of L locations, in L objects.
 
-        The computation takes long, so it runs once, before a first pass over some locations.
+        This computation takes long, so an update runs it once, before a first pass over some of
+        the locations.
         """
         return [None] * len(cases.observations)
 
 
 def is_method(value: object) -> TypeGuard[Method]:
-    """Return whether a value is a method with its settings, not a name or a class."""
+    """Return whether a value is a method with settings, rather than a name or a class."""
     return isinstance(value, Method)
 
 
 def between(together: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
-    """Numbers (L, ...) between joint and own numbers; own numbers may be unknown."""
+    """Return weighted means (L, ...) of joint numbers and own numbers, which have a share (L,).
+
+    The result is the joint number where the own number is NaN.
+    """
     own_share = share.reshape(-1, *(1,) * (own.ndim - 1))
     return np.where(np.isnan(own), together, (1 - own_share) * together + own_share * own)
 
 
 def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Names of the covariates in a setting, none or several."""
+    """Return the names of the covariates in a setting, as a tuple."""
     if condition_on is None:
         return ()
     return (condition_on,) if isinstance(condition_on, str) else tuple(condition_on)
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Mark forecasts (L, T, m) that are invalid, or have no member that counts, (L, T)."""
+    """Mark forecasts (L, T) that are invalid, or have no member with a value and a weight."""
     return np.asarray(verdicts(forecasts) != VALID)
 
 
 def equally_likely(members: FloatArray, dtype: npt.DTypeLike, form: type[E]) -> E:
-    """Distributions of one form with equally weighted members (L, T, k).
+    """Return distributions of a form, whose members (L, T, k) have equal weights.
 
-    They are NaN if a member is missing.
+    The weight of a missing member is NaN.
     """
     weights = np.where(np.isnan(members), np.nan, 1 / members.shape[-1])
     return form(members.astype(dtype), weights.astype(dtype))
 
 
 def count_cases(cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-    """``n_cases``, the number of usable cases at each location (L,), and ``status`` for too few."""
+    """Return ``n_cases`` (L,), the number of usable cases, and ``status`` (L,).
+
+    The status marks locations with fewer than ``min_samples`` cases.
+    """
     n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
     return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}

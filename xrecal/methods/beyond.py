@@ -1,4 +1,4 @@
-"""Members beyond the record: tails, and errors that replace past observations."""
+"""Members beyond the observed range: tails, and past errors that replace past observations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 SPIKES = 0.025
-"""Share of the past observations, on each side, that counts as beyond the record."""
+"""Share of the past observations, on each side, that :func:`shares_left` treats as exceptional."""
 
 
 def shares_left(
@@ -28,14 +28,16 @@ def shares_left(
     own: FloatArray,
     novelty: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Factors (L, T, 1) for the weights of past observations (L, n), and of other members.
+    """Return factors (L, T, 1) for the weights of past observations and of other members.
 
-    The weights of observations sum to ``of_observations`` (L,). Observations keep the smaller of
-    two shares: one minus the ``novelty`` (L, T), if known, and the mass of the other members
-    between the outermost observations. The other members, with a share ``own`` (L,), get the rest.
-    Novelty alone reacts late. It is small for a forecast as extreme as past ones, but half of the
-    possible values may then lie beyond the observations. A few spikes must not define the
-    range: :data:`SPIKES` of the observations may lie beyond it on each side.
+    Past observations (L, n) have weights that sum to ``of_observations`` (L,). The other members,
+    ``beside``, have a share ``own`` (L,) of the mass. Past observations keep the smaller of two
+    shares of their weight: one minus the ``novelty`` (L, T), if it is known, and the share of the
+    other members' mass that lies in the observed range. The other members get the weight that
+    observations lose. Novelty alone reacts late: a forecast as extreme as the most extreme past
+    forecast has a small novelty, although half of the possible values may lie outside the observed
+    range. A few exceptional observations must not define the observed range, so the range excludes
+    the share :data:`SPIKES` of the observations on each side.
     """
     members, mass = beside
     assert mass is not None
@@ -53,7 +55,7 @@ def shares_left(
 
 
 def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest (L, 1) of past observations (L, n), without spikes on either side."""
+    """Return the ends (L, 1) of the range of past observations (L, n), without exceptional ones."""
     xp = namespace(past)
     known = xp.isfinite(past)
     ascending = xp.sort(xp.where(known, past, float("inf")), axis=-1)
@@ -67,7 +69,10 @@ def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
 def joined(
     past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
 ) -> Empirical:
-    """Join past observations (L, n), with weights (L, T, n), and other members by a share."""
+    """Return ensembles of past observations (L, n), with weights (L, T, n), and other members.
+
+    The weights of the other members are multiplied by ``gets`` (L, T, 1).
+    """
     members, mass = beside
     assert mass is not None
     xp = namespace(members)
@@ -83,17 +88,18 @@ FITTED = {
     "tail_excess": "mean distance from the threshold of a tail, in standard deviations",
     "tail_shape": "shape of the generalised Pareto distribution of a tail",
 }
-"""Parameters of the state, with their descriptions."""
+"""Names and descriptions of the parameters of tails in the state."""
 
 COPIES = 12
-"""Number of copies of weighted ensembles while tails are added."""
+"""Number of copies of weighted ensembles in memory while :func:`tailed` adds tails to them."""
 
 CACHED = 300_000
-"""Bytes of an array for many successive operations, so that it stays in the processor's cache."""
+"""Largest size in bytes of arrays for many successive operations. Such an array stays in the cache
+of the processor."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Slots (n,) and their components, followed by the slots of tails, which belong to no case."""
+    """Append the members of tails, which belong to no case, to cases and components of members."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS
@@ -101,7 +107,7 @@ def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArra
 
 
 def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
-    """Weighted ensembles (L, T, n) between bounds (L, 2) with tails."""
+    """Add tails to weighted ensembles (L, T, n) of variables with bounds (L, 2)."""
     from xrecal.arrays.distributions.tails import POINTS, Tails, with_tails
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -127,9 +133,9 @@ def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
 def tails_of_mixture(
     quantiles: FloatArray, weight: FloatArray, observations: FloatArray, bounds: FloatArray
 ) -> Tails:
-    """Tails of a mixture, from distances of observations (L, n) beyond held-out forecasts.
+    """Learn the tails of a mixture from observations (L, n) beyond held-out forecasts.
 
-    The forecasts are quantiles (L, C, n, Q) of the components, mixed by their weights (L, C).
+    These forecasts are mixtures of the components' quantiles (L, C, n, Q) with weights (L, C).
     """
     from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
 

@@ -1,4 +1,4 @@
-"""Errors for calls that do not match a signature: what is wrong, and what to type instead."""
+"""Errors of calls that do not match a signature: the mistake, and the correct call."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NEEDED = {
     "reference": "another forecast of the same cases, such as the raw one",
     "threshold": "a value of the variable, or several",
 }
-"""Descriptions of parameters without a docstring."""
+"""Descriptions of parameters that some docstrings do not describe."""
 
 _BEHIND: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
-"""Functions with explained errors, and their originals."""
+"""The original function of each function that :func:`explained` has made."""
 
 
 def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator that makes wrong calls raise a ``TypeError`` with the correct call.
+    """Return a decorator: wrong calls of a function then raise ``TypeError`` with the correct call.
 
-    ``call`` is the text before the parentheses of a call. If it begins with the name of the
-    package, other processes find the function there. Warnings of
-    :func:`~xrecal.chunks.warnings.warn_once` are issued once per call.
+    ``call`` is the text of a call before the parentheses. If this text begins with ``xrecal.``,
+    pickle finds the decorated function under this name. One call of the function issues each
+    warning of :func:`~xrecal.chunks.warnings.warn_once` once.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -60,7 +60,7 @@ def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def unexplained(function: Callable[P, R]) -> Callable[P, R]:
-    """The function without explained errors."""
+    """Return the original of a function that :func:`explained` has made, or the function itself."""
     plain: Callable[P, R] = _BEHIND.get(function, function)
     return plain
 
@@ -74,7 +74,7 @@ def explain(
 ) -> None:
     """Raise a ``TypeError`` with the correct call if the arguments do not match a signature.
 
-    ``typed`` are the parameters that users pass when they type ``call``.
+    ``typed`` is the signature, with only the parameters that users pass when they type ``call``.
     """
     try:
         typed.bind(*args, **given)
@@ -90,7 +90,7 @@ def _explanation(
     args: Sequence[Any],
     given: Mapping[str, Any],
 ) -> str | None:
-    """Text about the error of a call; None if an argument is given twice."""
+    """Return a text about the error of a call; None if the call passes an argument twice."""
     parameters = typed.parameters
     named = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY]
     ordered = [name for name in parameters if name not in named]
@@ -122,7 +122,7 @@ def _explanation(
 
 
 def _described(function: Callable[..., Any], name: str) -> str:
-    """Type of a parameter, from the docstring, in parentheses; empty without a docstring."""
+    """Return the type of a parameter in parentheses, from the docstring; else an empty text."""
     text = inspect.getdoc(function) or ""
     line = re.search(rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)$", text, re.MULTILINE)
     description = NEEDED.get(name) if line is None else line[1]
@@ -132,9 +132,9 @@ def _described(function: Callable[..., Any], name: str) -> str:
 def _misplaced_settings(
     call: str, unknown: Mapping[str, Any], method: object, parameters: Mapping[str, Any]
 ) -> str | None:
-    """Text about settings that belong to the method, not to the call.
+    """Return a text about parameters of a call that are settings of a method.
 
-    The result is None if no unknown parameter looks like a setting.
+    The result is None if the first unknown parameter does not resemble a setting.
     """
     name = next(iter(unknown))
     kind = method if isinstance(method, type) else type(method)
@@ -160,7 +160,7 @@ def _misplaced_settings(
 
 
 def refuse_settings(method: object, call: str) -> NoReturn:
-    """Raise a TypeError with the correct call if ``method`` is not a method with its settings."""
+    """Raise a TypeError with the correct call, because ``method`` is not a method with settings."""
     kinds = {kind.__name__: kind for kind in METHODS}
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")
@@ -179,7 +179,7 @@ def refuse_settings(method: object, call: str) -> NoReturn:
 
 
 def written(call: str, method: str) -> str:
-    """A call with a method, as users would type it."""
+    """Return the text of a call with a method, as users would type this call."""
     if call == "xrecal.compare":
         return f"{call}(hindcast, observations, [{method}])"
     return f"{call}({'' if '.recal.' in call else 'hindcast, '}observations, {method})"

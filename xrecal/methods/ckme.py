@@ -57,8 +57,8 @@ BY_SUMS = {
     "solver": ("auto", "lowrank"),
     "support": ("auto", "errors", "standardised"),
 }
-"""Settings with which places can share a fit to many cases, without comparing them one by one. The
-members are then standardised errors."""
+"""Values of settings with which places can share a fit to many cases. A shared fit does not compare
+cases one by one, and its members are standardised errors."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,85 +67,93 @@ class CKME(Settings):
 
     The recalibrated forecast is a weighted ensemble. Its members are past observations, or past
     errors added to the new forecast; cross-validation chooses observations or errors. Each past
-    case has a weight by the similarity of its forecast to the new forecast, so the result is
-    calibrated given the forecast.
+    case gets a weight by the similarity of its forecast to the new forecast, so the recalibrated
+    forecast is calibrated given the raw forecast.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplace"}
-        Similarity of two forecasts at squared energy distance D²: exp(-D²/s) or exp(-D/s).
+        Formula for the similarity of two forecasts, whose squared energy distance is D²:
+        exp(-D²/s) or exp(-D/s).
     bandwidth : "median", "cv" or float
-        The number s. "median" is the median over pairs of different forecasts. "cv" chooses by
-        cross-validation among 1, 4 and 16 times this median. A number has the unit of the variable
-        (for the Laplace kernel, the unit of the root of the variable).
+        The number s. "median" is the median over pairs of different forecasts, of D² for the
+        Gaussian kernel and of D for the Laplace kernel. "cv" chooses by cross-validation among 1, 4
+        and 16 times this median. A number has the unit of the variable; for the Laplace kernel it
+        has the square root of this unit.
     ridge : "cv" or float
-        Regularisation λ of (K + λ n I)⁻¹: chosen by cross-validation, or this number.
+        Regularisation λ of (K + λ n I)⁻¹. "cv" chooses λ by cross-validation.
     loss : {"crps", "laplace"}
-        Loss that cross-validation minimises: the held-out CRPS, or the distance between the
-        forecast and the observation in the space of a Laplace kernel.
+        Loss that cross-validation minimises: the CRPS of held-out cases, or the distance between
+        the forecast and the observation in the space of a Laplace kernel.
     folds : {"auto", "year", "block", "random"}
-        Cases held out together: years, five contiguous blocks, or five random parts (which leak
-        through serial correlation). "auto" takes years if there are five or more, and blocks
-        otherwise. If the folds are years of several cases, the best ridge must beat the largest
-        one by one standard error over the years; otherwise the fit takes the largest one.
+        Cases that cross-validation holds out together: years, five contiguous blocks, or five
+        random parts. Random parts make scores too good if cases are autocorrelated. "auto" means
+        years if the cases have five years or more, and blocks otherwise. If the folds are years of
+        several cases, the fit uses the largest ridge unless the best ridge is better by at least
+        one standard error over the years.
     gap : int, str or timedelta
-        Cases on either side of the held-out cases, from which the fit does not learn either: a
-        number of cases, or a length of time such as "5D" or "12h".
+        Width of the gap on both sides of the held-out cases: a number of cases, or a length of time
+        such as "5D" or "12h". The fit does not learn from cases in the gap.
     projection : {"euclidean", "energy"}
-        Step from signed weights to probabilities: the nearest weights, or the nearest distribution.
+        Step that turns weights, some of which may be negative, into probabilities. "euclidean"
+        takes the probabilities that are nearest to the weights. "energy" takes the distribution
+        that is nearest to the weighted members in energy distance.
     solver : {"auto", "exact", "lowrank"}
-        How the fit solves for the weights. "exact" takes O(n³) time for n cases. "lowrank" takes at
-        most 1000 cases as landmarks that represent all: O(n r²) time for r landmarks. It uses as
-        many as the ridge needs, and chooses settings on a part of the held-out cases. "auto" is
-        exact up to 250 cases of a location, and with the Laplace kernel, which landmarks
-        approximate badly.
+        Computation of the weights. "exact" needs O(n³) time for n cases. "lowrank" needs O(n r²)
+        time: r landmarks, at most 1000, represent all cases. "lowrank" uses as many landmarks as
+        the ridge needs, and chooses settings on a part of the held-out cases. "auto" is "exact" for
+        up to 250 cases of a location, and always with the Laplace kernel, which landmarks
+        approximate badly. Otherwise "auto" is "lowrank".
     support : {"observations", "errors", "auto"}, or one kind of errors
-        Values that members may have. "observations" are past observations, so no member lies
-        beyond the record. "errors" are past errors added to a centre of the forecast. There are
-        four kinds: ``"mean"`` takes the mean of the forecast as centre, ``"regression"`` a
-        regression on this mean, ``"standardised"`` has errors in units of the spread that EMOS
-        gives, and ``"ratio"`` has ratios to the mean. "errors" takes the kind with the smallest
-        held-out CRPS, the name of a kind takes this one, and "auto" takes the best of errors and
-        observations.
-        With predictors, which are covariates other than the season, ``"regression_plain"`` and
-        ``"standardised_plain"`` have centres without them; ``"standardised_both"`` chooses between
-        ``"standardised_plain"`` and ``"standardised"``. Each fold fits centres of its own.
-        ``CKME(support="observations")`` is the method of the paper.
+        Values that members may have. "observations": past observations, so no member lies outside
+        the observed range. "errors": past errors added to a centre of the forecast. Errors are of
+        four kinds. ``"mean"`` has the forecast mean as its centre, and ``"regression"`` has a
+        regression on the forecast mean. ``"standardised"`` has errors in units of the spread that
+        EMOS gives, and ``"ratio"`` has ratios to the forecast mean. "errors" selects the kind with
+        the smallest CRPS on held-out cases, and "auto" selects the best of these kinds and
+        observations. Predictors are covariates other than the season. ``"regression_plain"`` and
+        ``"standardised_plain"`` are like the kinds without ``_plain``, but their centres do not use
+        predictors. ``"standardised_both"`` selects ``"standardised_plain"`` or ``"standardised"``.
+        Each fold fits centres of its own. ``CKME(support="observations")`` is the CKME as it was
+        published.
     tails : "auto" or None
         Distribution beyond the largest past error, if members are errors. "auto": a generalised
-        Pareto tail replaces the outer twentieth to tenth of the mass, on each side without a bound.
+        Pareto tail replaces the outermost 5 to 10 % of the mass, on each side without a bound.
         None: no tail.
     novelty : "auto" or None
-        Only for ``support="auto"`` at places that have chosen past observations. "auto": past
-        observations lose weight to past errors added to the forecast, if the forecast is unlike
-        past ones or if these errors put much of the mass beyond the observed range. None: past
-        observations keep their weight.
+        Used with ``support="auto"``, at places where the fit selects past observations. "auto":
+        past observations lose weight to past errors added to the forecast. They lose weight if the
+        forecast is unlike past forecasts, or if these errors put much of the mass outside the
+        observed range. None: past observations keep their weight.
     half_life : timedelta, float or "cv", optional
-        Age at which a calibration case has half the weight, in days if a number: for forecast
-        systems that change. "cv" chooses the age with which past cases predict later ones best.
+        Age at which a past case has half the weight of a new case; a number is in days. A half-life
+        helps if the forecast system changes. "cv" chooses the half-life with which past cases
+        predict later cases best.
     bounds : "auto", (lower, upper) or None
         Values that the variable cannot pass, such as 0 for rain. "auto": an end of a location's
-        observed range is a bound if at least 5 % of its calibration observations equal this end
-        exactly. A variable that cannot be negative by its standard name or unit has the lower bound
-        0. Given bounds hold at places where no observation violates them; see the status.
+        observed range is a bound if at least 5 % of its past observations equal this end exactly.
+        The lower bound is 0 if the standard name or unit of the variable excludes negative values.
+        Bounds that you give apply at places where no past observation violates them; ``status``
+        marks the other places.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. The result is calibrated given the forecast and covariates.
-        Cross-validation chooses how strongly covariates count, or that they do not count.
+        Covariates: "season" or names. The recalibrated forecast is calibrated given the raw
+        forecast and the covariates. Cross-validation chooses how strongly covariates count, or
+        that they do not count.
     compare : {"forecasts", "shapes"}
-        Part of the forecasts that the kernel compares. "forecasts" compares them as they are.
-        "shapes" compares them without their means, so by spread and form. Then the cases with
-        forecasts of similar shape count, whatever the mean. The errors of these cases are in units
-        of the spread that EMOS gives, or ratios to the mean.
+        Part of the forecasts that the kernel compares. "forecasts" compares whole forecasts.
+        "shapes" compares forecasts without their means, so by spread and form. Past forecasts of
+        similar shape then count, whatever their mean. The errors of these forecasts are in units of
+        the spread that EMOS gives, or they are ratios to the mean.
     year_start : str or int, optional
-        Date at which years of cases begin, such as "07-01", or a month. Without it, years begin in
-        the largest gap that the dates of all cases leave in the calendar, so no winter is cut in
-        two. They begin on 1 January if this gap contains it, or if no gap has 30 days or more.
+        Date at which years of cases begin, such as "07-01", or a month. By default, years begin in
+        the largest part of the calendar without cases, so that no winter is cut in two. Years begin
+        on 1 January if this part contains 1 January, or if this part is shorter than 30 days.
 
     Notes
     -----
-    If places share a fit, as with ``pool=`` and more than 1500 cases, members are standardised
-    errors and the kernel compares shapes. ``gap``, ``half_life`` in days and ``year_start`` may
-    have any value there.
+    A fit that places share, as with ``pool=`` and more than 1500 cases, has standardised errors as
+    members, and its kernel compares shapes. Such a fit accepts any ``gap``, ``year_start``, and
+    ``half_life`` in days.
 
     Examples
     --------
@@ -195,7 +203,7 @@ class CKME(Settings):
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
         if self.loss == "laplace" and self.support != "observations":
             raise ValueError(
-                "CKME: supports are compared by the CRPS; use support='observations' with "
+                "CKME: the fit compares supports by the CRPS; use support='observations' with "
                 f"loss='laplace', got support={self.support!r}"
             )
         if self.shapes and not set(OF_SHAPES) & set(SUPPORTS[self.support]):
@@ -208,7 +216,7 @@ class CKME(Settings):
 
     @property
     def supports(self) -> tuple[str, ...]:
-        """Kinds of support of the array layer that the settings allow."""
+        """Kinds of support, by their names in the array layer, that the settings allow."""
         supports = SUPPORTS[self.support]
         if self.shapes:
             supports = tuple(s for s in supports if s in OF_SHAPES)
@@ -217,18 +225,18 @@ class CKME(Settings):
         return supports
 
     def of_support(self, support: str | None) -> CKME:
-        """The method with one support, without tails or errors that replace observations."""
+        """Return the method with one support, without tails and without ``novelty``."""
         alone: dict[str, Any] = {"support": support, "tails": None, "novelty": None}
         return replace(self, **alone)
 
     @property
     def shapes(self) -> bool:
-        """True if forecasts are compared without their means."""
+        """True if the kernel compares forecasts without their means."""
         return self.compare == "shapes"
 
     @property
     def on_device(self) -> bool:
-        """True if CuPy arrays are accepted: array expressions support only the usual settings."""
+        """True if the method accepts CuPy arrays, which only the usual settings support."""
         return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
 
     @property
@@ -238,17 +246,20 @@ class CKME(Settings):
 
     @property
     def between(self) -> Between | None:
-        """Means over levels if members have tails."""
+        """Definition of quantiles: "mean" if members have tails; None for steps at the members."""
         return None if self.tails is None or self.shares_members else "mean"
 
     @property
     def gives_way(self) -> bool:
-        """True if errors may replace past observations as members."""
+        """True if past errors may replace past observations as members."""
         return self.support == "auto" and self.novelty is not None and not self.shapes
 
     @property
     def not_by_sums(self) -> str | None:
-        """The first setting that sums over cases do not support, and what to type; or None."""
+        """End of a message: the first setting that a shared fit does not allow, and what to type.
+
+        The property is None if a shared fit allows all settings.
+        """
         for name, allowed in BY_SUMS.items():
             value = getattr(self, name)
             if value not in allowed:
@@ -260,16 +271,16 @@ class CKME(Settings):
 
     @property
     def name_in_pool(self) -> str:
-        """Name of its components in a pool, without covariates and supports."""
+        """First part of the labels that components of this method have in a pool."""
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """The method with the gap and year start of a pool, if it has none of its own."""
+        """Return the method; a pool's gap and year start replace settings that it lacks."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Calibration case of each member, -1 in tails, and names of their components."""
+        """Return the position of each member's past case, -1 in tails, and its component."""
         cases, components = np.arange(n), ["errors"] * n
         if self.gives_way:
             cases = np.concatenate([cases, cases])
@@ -279,7 +290,7 @@ class CKME(Settings):
         return (cases, components) if self.tails is None else with_tail_slots(cases, components)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Bandwidth and ridge, and further choices that the settings allow."""
+        """Return the parameters: bandwidth, ridge, and further choices that the settings allow."""
         kept = {
             ("ridge", "bandwidth"): True,
             ("strength", "precision"): n_features > 0,
@@ -295,24 +306,30 @@ class CKME(Settings):
         return own | FROM_PLACES
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of a component of a pool: there, other components replace observations."""
+        """Return the parameters of the method as a component of a pool.
+
+        They have no errors that replace past observations, because other components replace these.
+        """
         own = replace(self, novelty=None).parameters(n_features)
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
-        """Columns of the matrices for n cases of a location: n, or the number of landmarks."""
+        """Return the number of columns of matrices for n cases of a location: n or landmarks."""
         from xrecal.arrays.ckme.solvers import is_low_rank
 
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
 
     def _landmarks(self, n: int) -> int:
-        """Number of slots for landmarks, with n slots for cases."""
+        """Return the number of slots for landmarks, given n slots for cases."""
         from xrecal.arrays.ckme.solvers import landmark_slots
 
         return landmark_slots(self.solver, self.kernel, n, shapes=self.shapes)
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if folds, season or half-life need dates that the cases lack."""
+        """Return the method and a remark for the user.
+
+        Raises ValueError if folds, gap, season or half-life need dates that the cases lack.
+        """
         self.check_dates(axis)
         near = None
         if not self.gap and self.ridge == "cv":
@@ -331,7 +348,7 @@ class CKME(Settings):
             )
 
     def array_settings(self, min_samples: int) -> ArraySettings:
-        """Settings of the array layer."""
+        """Return the settings in the form of the array layer."""
         from xrecal.arrays.ckme.embedding import Settings
 
         wide = self.bandwidth == "cv"
@@ -351,7 +368,7 @@ class CKME(Settings):
         )
 
     def array_arguments(self, cases: Cases, min_samples: int) -> dict[str, Any]:
-        """Arguments of :func:`xrecal.arrays.fit_ckme`, without choices."""
+        """Return the arguments of :func:`xrecal.arrays.fit_ckme`, without choices."""
         n = cases.observations.shape[1]
         groups, blocks = fold_groups(self.folds, cases.axis, n, self.year_start)
         return {
@@ -370,14 +387,17 @@ class CKME(Settings):
 
     @property
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """See :class:`xrecal.arrays.ckme.embedding.Choices`."""
+        """Fields of :class:`xrecal.arrays.ckme.embedding.Choices` with one number per location."""
         from xrecal.arrays.ckme.embedding import TABLES, Choices
 
         return {name: () for name in Choices._fields if name not in TABLES}
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Losses of all candidates; see :class:`xrecal.arrays.ckme.embedding.Choices`."""
+        """Size of the losses of all candidates at a location.
+
+        See :class:`xrecal.arrays.ckme.embedding.Choices`.
+        """
         from xrecal.arrays.ckme.embedding import TABLES
         from xrecal.arrays.ckme.ridge_rules import GRID
 
@@ -386,7 +406,7 @@ class CKME(Settings):
         return dict.fromkeys(TABLES, (n_candidates,))
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """See :func:`xrecal.arrays.ckme.together.together`."""
+        """Return joint choices; see :func:`xrecal.arrays.ckme.together.together`."""
         from xrecal.arrays.ckme.embedding import Choices
         from xrecal.arrays.ckme.together import SLACK, together
 
@@ -398,7 +418,7 @@ class CKME(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """See :func:`xrecal.arrays.ckme.together.with_own`."""
+        """Mix joint and own choices; see :func:`xrecal.arrays.ckme.together.with_own`."""
         from xrecal.arrays.ckme.embedding import Choices
         from xrecal.arrays.ckme.together import SLACK, with_own
 
@@ -408,13 +428,13 @@ class CKME(Settings):
         return {name: one[name] for name in self.choice_sizes}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Kernel, support, ridge and half-life; see :func:`xrecal.arrays.choose_ckme`."""
+        """Choose kernel, support, ridge and half-life; see :func:`xrecal.arrays.choose_ckme`."""
         choices = arrays.choose_ckme(**self.array_arguments(cases, min_samples))
         fields: FitArrays = choices._asdict()
         return fields
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """See :func:`xrecal.arrays.fit_ckme`."""
+        """Fit a CKME at each location; see :func:`xrecal.arrays.fit_ckme`."""
         given = self.array_arguments(cases, min_samples)
         fields: FitArrays = arrays.fit_ckme(
             **given, choices=as_choices(choices), medians=cases.medians
@@ -424,7 +444,7 @@ class CKME(Settings):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Trial of each support, all from one search."""
+        """Return a trial of each support; one search finds the choices of all supports."""
         from xrecal.arrays.ckme.ckme import choose_and_fit_each
 
         given = self.array_arguments(cases, min_samples)
@@ -437,13 +457,13 @@ class CKME(Settings):
         ]
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
+        """Return weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
         return self._issued(new, cases, fitted)[0]
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
-        """Weighted ensembles, and the novelty (L, T) of the forecasts."""
+        """Return weighted ensembles, and the novelty (L, T) of the forecasts."""
         issued, novelty = self._issued(new, cases, fitted, with_novelty=True)
         assert novelty is not None
         return issued, novelty
@@ -451,7 +471,10 @@ class CKME(Settings):
     def _issued(
         self, new: NewCases, cases: Cases, fitted: FitArrays, *, with_novelty: bool = False
     ) -> tuple[Empirical, FloatArray | None]:
-        """Weighted ensembles, in which errors may replace past observations; and novelty."""
+        """Return weighted ensembles, and the novelty (L, T) of the forecasts, or None.
+
+        Past errors replace past observations as members if ``gives_way`` is true.
+        """
         compared = self.comparison(new, cases, fitted) | {"projection": self.projection}
         of: FittedCKME = compared["fitted"]
         if not self.gives_way:
@@ -468,7 +491,7 @@ class CKME(Settings):
         return joined(cases.observations, observed * keeps, errors, gets), novelty
 
     def _with_tails(self, issued: Empirical, cases: Cases, fitted: FittedCKME) -> Empirical:
-        """Weighted ensembles, with tails if the settings ask for them."""
+        """Return weighted ensembles, with tails if the settings ask for tails."""
         from xrecal.arrays.ckme.errors import case_tails
 
         if self.tails is None or self.shares_members:
@@ -479,11 +502,11 @@ class CKME(Settings):
         return tailed(issued, *tails)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
+        """Return the novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
         return arrays.ckme_novelty(**self.comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
     def comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
-        """Arguments of the array layer for comparing forecasts with the cases."""
+        """Return the arguments with which the array layer compares forecasts and past cases."""
         from xrecal.arrays.ckme.embedding import complete_fit
 
         features = cases.covariates.features(self.covariates)
@@ -504,7 +527,7 @@ class CKME(Settings):
 
 
 def as_choices(choices: FitArrays | None) -> Choices | None:
-    """Choices in the form of the array layer, or None; codes may come as other numbers."""
+    """Return choices in the form of the array layer, with codes as integers; None stays None."""
     from xrecal.arrays.ckme.embedding import Choices
 
     if choices is None:

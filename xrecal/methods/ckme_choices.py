@@ -1,4 +1,4 @@
-"""Candidates of the settings of :class:`~xrecal.methods.ckme.CKME`, and parameters of its fits."""
+"""Allowed settings of :class:`~xrecal.methods.ckme.CKME`, and parameters of its fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Support: TypeAlias = Literal[
     "standardised_plain",
     "standardised_both",
 ]
-"""Positions of members: past observations, errors of any kind or of one kind, or the best."""
+"""Settings of the support: past observations, one or several kinds of errors, or "auto"."""
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -33,12 +33,13 @@ CHOICES = {
     "tails": ("auto", None),
     "novelty": ("auto", None),
 }
-"""Allowed names of settings."""
+"""Allowed values of settings."""
 
 PLAIN = ("regression_plain", "standardised_plain")
-"""Kinds of errors around a centre, without predictors."""
+"""Kinds of errors around a centre that does not use predictors."""
 
 ERRORS = ("mean", "regression", "standardised", "ratio", *PLAIN)
+"""All kinds of errors."""
 
 SUPPORTS = {
     "errors": ERRORS,
@@ -46,22 +47,22 @@ SUPPORTS = {
     "standardised_both": ("standardised", "standardised_plain"),
     **{support: (support,) for support in ("observations", *ERRORS)},
 }
-"""Kinds of support of the array layer for each setting."""
+"""Kinds of support, by their names in the array layer, that each setting allows."""
 
 OF_SHAPES = ("standardised", "ratio", "standardised_plain")
-"""Kinds of support if forecasts are compared without their means: the support restores the mean."""
+"""Kinds of support for a kernel that compares shapes: members of these kinds restore the mean."""
 
 STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Exponents of the kernel on covariates to try."""
+"""Candidates for the exponent of the kernel on covariates."""
 
 WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Factors of the bandwidth, and exponents, to try with ``bandwidth="cv"``."""
+"""Candidates with ``bandwidth="cv"``: pairs of a bandwidth factor and an exponent."""
 
 WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
-"""Factors and exponents to try with ``bandwidth="cv"`` if shapes are compared."""
+"""Candidates with ``bandwidth="cv"`` if the kernel compares shapes, as pairs like :data:`WIDE`."""
 
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""Factors of the bandwidth to try with ``bandwidth="cv"`` without covariates."""
+"""Candidates with ``bandwidth="cv"`` and without covariates, as pairs like :data:`WIDE`."""
 
 KERNELS = {
     (None, False): ((1.0, 0.0),),
@@ -71,8 +72,9 @@ KERNELS = {
     ("shapes", False): WIDE_ALONE,
     ("shapes", True): WIDE_OF_SHAPES,
 }
-"""Factors of the bandwidth and exponents to try. The first key is what ``bandwidth="cv"`` compares,
-None for other bandwidths. The second key is true if there are covariates."""
+"""Candidates: pairs of a bandwidth factor and an exponent. The first part of a key is the setting
+``compare`` with ``bandwidth="cv"``, and None with other bandwidths. The second part is true if
+there are covariates."""
 
 CENTRES = (
     "observations",
@@ -83,7 +85,7 @@ CENTRES = (
     "errors_around_regression_without_predictors",
     "errors_in_units_of_emos_spread_without_predictors",
 )
-"""Names of the supports in the state."""
+"""Names of the supports in the state; the state stores their positions."""
 
 FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
 """Dimensions of the state."""
@@ -102,12 +104,12 @@ KEPT = {
     "precision": Parameter(
         "weight of each feature in the distance of covariates", dims=_OF_FEATURES
     ),
-    "support": Parameter("what members are", dtype=np.int8, flags=CENTRES),
+    "support": Parameter("kind of members", dtype=np.int8, flags=CENTRES),
     "centre": Parameter("coefficients of centre and spread", dims=_OF_COEFFICIENTS),
     "lower": Parameter("lower bound", True, within=ANY),
     "upper": Parameter("upper bound", True, within=ANY),
     "beside": Parameter(
-        "errors that replace past observations, where observations are chosen",
+        "kind of errors that replace past observations, if members are observations",
         dtype=np.int8,
         flags=("none", *CENTRES[1:]),
     ),
@@ -116,10 +118,11 @@ KEPT = {
     ),
     "half_life": Parameter("half-life of the cases in days", within=POSITIVE_OR_INFINITE),
     "landmark": Parameter(
-        "cases that represent all others; -1 for none, or an exact solution",
+        "cases that represent all others; -1 means no case, as in exact solutions",
         dtype=np.int32,
         dims=_OF_LANDMARKS,
         of_slots=True,
     ),
 }
-"""Parameters of the state; settings and cases determine the sizes of their dimensions."""
+"""Parameters of a CKME in the state. Sizes of 0 stand for sizes that settings and cases
+determine."""

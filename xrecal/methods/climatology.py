@@ -1,4 +1,4 @@
-"""Climatology: past observations as the forecast; other forecasts should be better."""
+"""Climatology: a forecast of past observations, which any useful forecast should beat."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class Climatology(Settings):
     Parameters
     ----------
     window : float, optional
-        Width in days of the part of the year around the forecast's date. Only observations in this
-        window count, all equally; without a window all observations count. The window goes by
-        calendar day, over the new year too: 1 March is the same in leap years, and 29 February lies
-        half-way between its neighbours. A date with no past case in its window gets NaN.
+        Width in days of a window of calendar days, centred on the day of the forecast. Only past
+        observations in the window, from any year, count. By default all observations count. The
+        window continues over the new year. 1 March is the same calendar day in leap years as in
+        other years, and 29 February lies half-way between its neighbours. The forecast is NaN if no
+        past case lies in the window.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. Observations have weights by the similarity of their
-        covariates to those of the forecast. The similarity is exp(-2 sin²(πd/P)) at distance d for
-        a covariate of period P. For any other covariate it is a Gaussian kernel with the median
-        distance as its width.
+        Covariates: "season" or names. Each past observation gets a weight by the similarity of its
+        covariates to the covariates of the forecast. For a covariate of period P, the similarity at
+        distance d is exp(-2 sin²(πd/P)). For other covariates, the similarity is a Gaussian kernel
+        whose width is the median distance.
 
     Examples
     --------
@@ -54,12 +55,15 @@ class Climatology(Settings):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates that the method conditions on, and the day for a window."""
+        """Names of the covariates in ``condition_on``, and the day of the year for a window."""
         day = () if self.window is None else (DAY,)
         return tuple(dict.fromkeys((*names_of(self.condition_on), *day)))
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if the settings have a window and the cases have no dates."""
+        """Return the method and a remark for the user.
+
+        Raises ValueError if the settings have a window and the cases have no dates.
+        """
         if self.window is not None and axis.season is None:
             raise ValueError(
                 f"Climatology(window={self.window:g}) needs dates (datetime64 or cftime) along "
@@ -68,7 +72,7 @@ class Climatology(Settings):
         return super().check(axis, n_cases)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
+        """Return weighted past observations; see :func:`xrecal.arrays.climatology_weights`."""
         from xrecal.arrays.baselines.climatology import in_window
 
         weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))
@@ -85,7 +89,10 @@ class Climatology(Settings):
 def similarity_weights(
     values: FloatArray, new: NewCases, cases: Cases, names: tuple[str, ...]
 ) -> FloatArray:
-    """Weights (L, T, n) of past values (L, n) by these covariates; equal without covariates."""
+    """Return weights (L, T, n) of past values (L, n) by the similarity of the named covariates.
+
+    The weights are equal without covariates.
+    """
     from xrecal.arrays.baselines.climatology import climatology_weights
 
     weights: FloatArray = climatology_weights(

@@ -1,4 +1,4 @@
-"""Components of a linear pool: their fits, and their forecasts of held-out cases."""
+"""Components of a linear pool: the fits and the held-out forecasts of components."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ T = TypeVar("T")
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 CASES = "calibration"
-"""Dimension of parameters of each case."""
+"""Name of the dimension along which parameters have a value for each case."""
 
 MOST_NAMED = 3
-"""Number of covariates, besides the season, that a label names; else it has only their number."""
+"""Largest number of covariates, besides the season, that the label of a component names. A label
+with more covariates has only their number."""
 
 COMPONENT = "component"
 """Dimension of the weights in the state."""
 
 OBSERVATIONS = "observations"
-"""Name of the block of members that are past observations."""
+"""Name of the block of members with past observations."""
 
 MEMBERS = {
     "observations": "past observations",
@@ -53,22 +54,23 @@ MEMBERS = {
     "regression_plain": "past errors around a regression on the forecast mean, without predictors",
     "standardised_plain": "past errors in units of the spread that EMOS without predictors gives",
 }
-"""Descriptions of the members of a CKME, by its support."""
+"""Descriptions of the members of a CKME, for each support."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """One distribution of a mixture: a method, and for a CKME one of its supports."""
+    """A method whose forecasts a pool mixes; for a CKME, the method with one of its supports."""
 
     label: str
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Features of the season, for a component with covariates but without the season."""
+    """Number of features of the season, if the component has covariates but lacks the season that
+    other components have; else 0."""
 
     @property
     def meaning(self) -> str:
-        """Description of the method of the label, and of the members of a CKME."""
+        """Description of the component: its method, and the members of a CKME."""
         members = "" if self.support is None else f", members from {MEMBERS[self.support]}"
         return f"{self.method!r}{members}"
 
@@ -79,12 +81,12 @@ class Component:
 
     @cached_property
     def on_observations(self) -> bool:
-        """True if its members are the past observations."""
+        """True if the members of the component are the past observations."""
         return self.forecaster.shares_members
 
     @cached_property
     def block(self) -> str:
-        """Name of the block of its members."""
+        """Name of the block with the members of the component."""
         return OBSERVATIONS if self.on_observations else self.label
 
     @cached_property
@@ -93,58 +95,63 @@ class Component:
         return self.on_observations or self.support is not None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the method; covariates that it does not use do not count.
+        """Return the parameters of the method; ``n_features`` counts the features of the pool.
 
-        Updates learn from the forecasts, which a pool stores.
+        Parameters for updates are left out, because a pool stores forecasts for its updates. A
+        shared method that keeps learning has these parameters too.
         """
         n_own = max(n_features - self.n_lacking, 1) if self.method.covariates else 0
         return _own_parameters(self.method, n_own)
 
     def stored_parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Parameters with their names and dimensions in the state of the pool."""
+        """Return the parameters with their names and dimensions in the state of the pool."""
         return {
             f"{self.label}_{name}": replace(p, dims={self.dim(d): n for d, n in p.dims.items()})
             for name, p in self.parameters(n_features).items()
         }
 
     def dim(self, name: str) -> str:
-        """Name of a dimension of a parameter in the state: with the label, except for cases."""
+        """Return the name of a parameter's dimension in the state of the pool.
+
+        The label comes before the name, except for the dimension of cases and dimensions of a
+        shared fit.
+        """
         return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
 
     def stored(self, fitted: FitArrays) -> Arrays:
-        """Arrays of the state of the pool, from a fit."""
+        """Return the arrays of a fit, under their names in the state of the pool."""
         known = (name for name in self.parameters(1) if name in fitted)
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
     def named_as_choices(self, own: Mapping[str, T]) -> dict[str, T]:
-        """Values by choice, with the names of choices in the pool."""
+        """Return values of the component's choices, named as in the choices of a pool."""
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
-        """Choices of the component, from the choices of a pool, without the label in names."""
+        """Select the choices of the component from those of a pool; names then lack the label."""
         start = f"{self.label}."
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
 
     def together(self, choices: FitArrays) -> Arrays:
-        """Joint choices (1, ...) for all places, from choices (L, ...) of some places in a pool."""
+        """Return the component's joint choices (1, ...), from a pool's choices (L, ...)."""
         one = self.forecaster.together(self.own_choices(choices), in_pool=True)
         return self.named_as_choices(one)
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> Arrays:
-        """Choices (L, ...) between joint and own choices, among the choices of a pool."""
+        """Mix joint and own choices (L, ...) of the component, from the choices of a pool."""
         of_all, of_place = (self.own_choices(choices) for choices in (together, own))
         one = self.forecaster.with_own(of_all, of_place, share, in_pool=True)
         return self.named_as_choices(one)
 
     def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
-        """Parameters with given choices of a pool, or with new choices."""
+        """Fit the method with the choices of a pool, or with new choices if ``choices`` is None."""
         if choices is None:
             return self.method.fit_locations(cases, min_samples)
         return self.method.fit_locations(cases, min_samples, self.own_choices(choices))
 
     def taken_from(self, fitted: FitArrays) -> Arrays:
-        """Parameters under their own names, from the state of the pool."""
+        """Return the method's parameters from the state of the pool, with names of the method."""
         # The names do not depend on the number of features.
         names = {name: f"{self.label}_{name}" for name in self.parameters(1)}
         own = {name: fitted[stored] for name, stored in names.items() if stored in fitted}
@@ -153,7 +160,7 @@ class Component:
     def predict(
         self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
     ) -> Distribution:
-        """Forecasts from the state of the pool; they may be NaN where the weight (L,) is zero."""
+        """Return forecasts (L, T) by a pool's state; at a ``weight`` (L,) of 0 they may be NaN."""
         own = self.taken_from(fitted)
         if self.support is not None:
             own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # saves time
@@ -162,14 +169,14 @@ class Component:
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method in a pool; parameters for updates only if it learns from them."""
+    """Return a method's parameters in a pool; parameters for updates only with ``keeps_sums``."""
     every = method.parameters_in_pool(n_features)
     kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
     return MappingProxyType(kept)
 
 
 def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
-    """Parameters of components in the state of a pool, and the joint ``status``."""
+    """Return the parameters of components as a pool stores them, and the joint ``status``."""
     state: Arrays = {}
     for component, fitted in fits:
         status = np.asarray(fitted["status"], np.int64) | state.get("status", 0)
@@ -180,7 +187,7 @@ def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
 def updated_together(
     components: Iterable[Component], added: Cases, fitted: FitArrays, slots: IntArray
 ) -> Arrays:
-    """Parameters of added cases, for components that keep their fit."""
+    """Return the parameters of added cases, for components that updates do not fit again."""
     state: Arrays = {}
     for component in components:
         if component.method.keeps_choices:
@@ -190,7 +197,7 @@ def updated_together(
 
 
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
-    """Components of a pool of methods, in the order of their fits."""
+    """Return the components of a pool of methods, in the order of their fits."""
     components: list[Component] = []
     taken: list[str] = []
     in_season = any(SEASON in method.covariates for method in methods)
@@ -208,7 +215,7 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of covariates in a label, or their number besides the season."""
+    """Return the covariates in a label: their names, or "season" and the number of the others."""
     beside = [name for name in covariates if name != SEASON]
     if len(beside) <= MOST_NAMED:
         return covariates
@@ -228,11 +235,11 @@ def require_same_covariates(methods: Iterable[Method], names: tuple[str, ...]) -
 def held_out_by_refits(
     method: Method, cases: Cases, gap: Span = 0, year_start: str | None = None
 ) -> FloatArray:
-    """Quantiles (L, 2, n, Q) from refits without some of the cases.
+    """Return quantiles (L, 2, n, Q) of each case, from fits that have not learned from this case.
 
-    The first quantiles come from fits without the fold of the case, and the second from fits to
-    earlier cases alone. These fits leave out cases nearer than a gap. Years of cases begin on
-    ``year_start``.
+    The first quantiles come from fits without the fold of the case. The second quantiles come from
+    fits to earlier cases alone. Both kinds of fits leave out the cases within a gap around the
+    forecast cases. Years of cases begin on ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
@@ -258,7 +265,7 @@ def held_out_by_refits(
 
 
 def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt.NDArray[np.bool_]:
-    """Mark cases (L, n) farther than the gap from all held-out ones; all without a gap."""
+    """Mark cases (L, n) farther than the gap from all held-out cases; without a gap, all cases."""
     apart = np.ones(held.shape, np.bool_)
     if gap > 0:
         for kept, of_location in zip(apart, held, strict=True):
@@ -275,7 +282,10 @@ def _forecast(
     out: FloatArray,
     issued: FloatArray | None,
 ) -> None:
-    """Quantiles (L, n, Q) of the cases ``held`` (L, n), from other cases or from ``issued``."""
+    """Fill in quantiles (L, n, Q) of the cases ``held`` (L, n).
+
+    The quantiles come from ``issued`` (L, n, Q), or from a fit to ``learned`` if that is None.
+    """
     which = np.flatnonzero(held.any(0))
     if which.size == 0:
         return
@@ -289,7 +299,7 @@ def _forecast(
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
-    """Quantiles (L, k, Q) of some of the cases, from a fit to the usable cases."""
+    """Return quantiles (L, k, Q) of the cases at positions (k,), from a fit to the usable cases."""
     fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
     if type(issued) is Empirical:  # rounding must not decide on which side of a step a level lies
@@ -298,14 +308,14 @@ def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
 
 
 def keep_within(values: FloatArray, bounds: FloatArray) -> None:
-    """Move values (L, ...) beyond bounds (L, 2) to the bounds: some forecasts pass them."""
+    """Move values (L, ...) beyond bounds (L, 2), as in some raw forecasts, to the bounds."""
     if np.isfinite(bounds).any():
         low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
         np.clip(values, low, high, out=values)
 
 
 class Forecasting:
-    """Components of a pool with their forecasts of new cases; each forecast is computed once."""
+    """Forecasts of new cases by a pool's components, computed once for each component."""
 
     def __init__(
         self, components: Sequence[Component], new: NewCases, cases: Cases, fitted: FitArrays
@@ -314,7 +324,7 @@ class Forecasting:
         self._known: dict[str, Distribution] = {}
 
     def of(self, component: Component, weight: FloatArray) -> Distribution:
-        """Forecasts of one component; they may be NaN where its weight (L,) is zero."""
+        """Return forecasts (L, T) of a component; they may be NaN where its weight (L,) is 0."""
         if component.label not in self._known:
             self._known[component.label] = component.predict(
                 self.new, self.cases, self.fitted, weight
@@ -322,7 +332,7 @@ class Forecasting:
         return self._known[component.label]
 
     def members(self, component: Component, weight: FloatArray) -> Empirical:
-        """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
+        """Return a component's members (L, T, k), or observations (L, n), and weights (L, T, k)."""
         forecast = self.of(component, weight)
         if component.on_cases:
             assert isinstance(forecast, Empirical)
@@ -331,7 +341,10 @@ class Forecasting:
         return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
     def judged(self) -> FloatArray | None:
-        """Novelty (L, T) of the forecasts by the judge, from the comparison that also predicts."""
+        """Compute the novelty (L, T) of forecasts and the judge's forecasts from one comparison.
+
+        Returns None if the pool has no judge; see :func:`judge_of`.
+        """
         judge = judge_of(self.components)
         if judge is None:
             return None
@@ -342,9 +355,10 @@ class Forecasting:
         return novelty
 
     def novelty(self) -> FloatArray:
-        """Novelty (L, T) of the forecasts by the judge of a pool; NaN without a judge.
+        """Return the novelty (L, T) of forecasts that the judge of the pool computes.
 
-        If a place has too short a record, the shared component is the judge.
+        See :func:`judge_of`. If the judge has no fit at a place, as with a short record, the shared
+        component computes the novelty. Novelty is 0 if no component can compute it.
         """
         judge = judge_of(self.components)
         asked = [c for c in self.components if c is judge or c.method.by_sums]
@@ -358,7 +372,7 @@ class Forecasting:
 
 
 def median_of_known(values: FloatArray) -> FloatArray:
-    """Median (1, ...) over locations (L, ...) of known values; NaN if none is known."""
+    """Return medians (1, ...) over locations (L, ...) of known values; NaN if no value is known."""
     known = values[:, ~np.isnan(values).all(0)]
     median = np.full((1, *values.shape[1:]), np.nan)
     median[:, ~np.isnan(values).all(0)] = np.nanmedian(known, axis=0)
@@ -366,7 +380,10 @@ def median_of_known(values: FloatArray) -> FloatArray:
 
 
 def judge_of(components: Sequence[Component]) -> Component | None:
-    """The judge, which computes novelty: the first CKME, if possible not of shapes."""
+    """Return the judge, the component that computes novelty; None if no component is a CKME.
+
+    The judge is the first CKME that compares whole forecasts, or else the first CKME.
+    """
     judges = [c for c in components if c.support is not None]
     return min(judges, key=lambda c: c.method.shapes, default=None)
 
@@ -376,7 +393,7 @@ def leave_alone(
     where: npt.NDArray[np.bool_],
     components: Sequence[bool],
 ) -> None:
-    """Give all weight to one component at some locations (L,), without tails."""
+    """Give one component all weight and remove tails, at the locations marked in ``where`` (L,)."""
     state["pool_weight"][where] = components
     for name in FITTED:
         if name in state:
@@ -389,19 +406,20 @@ class GivingWay(NamedTuple):
     mixed: FloatArray
     """(L, C) weights of the mixture"""
     of_observations: FloatArray
-    """(L,) sum of the weights of past observations"""
+    """(L,) sum of the weights of components whose members are past observations"""
     takers: npt.NDArray[np.bool_]
-    """(C,) components that take over the weight of past observations"""
+    """(C,) true for components that take over the weight of past observations"""
     own: FloatArray
-    """(L,) sum of the weights of these components"""
+    """(L,) sum of the weights of components in ``takers``"""
 
 
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
-    """Components that replace past observations, given weights (L, C).
+    """Use the weights (L, C) of a pool to find components that may replace past observations.
 
-    All recalibrated components replace them, in proportion to their weights. The raw forecast does
-    not: its weight is small if it was wrong in the past. If observations had all the weight, a
-    component with errors as members replaces them.
+    All recalibrated components whose members are not past observations replace past observations,
+    in proportion to their weights. The raw forecast does not replace past observations, because the
+    weight of the raw forecast is small if it was wrong in the past. If past observations have all
+    the weight, the first component with past errors as members replaces them.
     """
     observed = np.array([c.on_observations for c in components])
     takers = np.array([c.method.recalibrates for c in components]) & ~observed

@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals that contain observations as often as past intervals did."""
+"""Conformal prediction: intervals with the desired share of past observations inside."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ from .pit import KeepsPIT
 from .settings import is_positive
 
 ABOVE = 1e-9
-"""Level added at the upper end of an interval."""
+"""Number added to the level of the upper end of an interval; see :func:`ends_at`."""
 
 
 @dataclass(frozen=True, repr=False)
 class ConformalPrediction(KeepsPIT):
     """Central intervals that contain the observation with probability ``1 - alpha``.
 
-    For exchangeable cases this coverage is guaranteed over all forecasts together; with n cases it
-    is at most ``2/(n + 1)`` higher. The central interval of an ensemble lies between its quantiles
-    at ``alpha/2`` and ``1 - alpha/2``. A margin moves each end, so that the right share of past
-    observations lies beyond it [1]_. The end may leave the range of the members, but it does not
-    pass a bound of the variable, such as 0 for rain. Normal distributions keep their shape: the
-    interval lies between their quantiles at the levels ½ - Q and ½ + Q, with Q the quantile of
-    ``|PIT - ½|`` over the calibration cases [2]_. The method learns nothing else from the cases, so
-    all cases contribute to the margins, without a split.
+    If past and new cases are exchangeable, this coverage is guaranteed on average over all
+    forecasts; with n cases the coverage is at most ``2/(n + 1)`` higher. The central interval of an
+    ensemble lies between its quantiles at ``alpha/2`` and ``1 - alpha/2``. The method moves each
+    end of the interval by a margin, so that a share ``alpha/2`` of past observations lies beyond
+    the moved end [1]_. The end may leave the range of the members, but it does not pass a bound of
+    the variable, such as 0 for rain. If forecasts are normal distributions, the interval lies
+    between their quantiles at the levels ½ - Q and ½ + Q. Here Q is the quantile of ``|PIT - ½|``
+    over the past cases, at level ``1 - alpha`` [2]_. The method learns nothing else from the cases,
+    so it can use all cases for the margins.
 
-    The recalibrated forecast has the two ends of the interval as members of equal weight. Two ends
-    describe less than a distribution, so other methods have a better CRPS.
+    The recalibrated forecast has the two ends of the interval as members of equal weight. Two
+    members describe a distribution poorly, so other methods have a better CRPS.
 
     Parameters
     ----------
     alpha : float
         Probability in (0, 1) that the observation lies outside the interval. With fewer than
-        ``2/alpha - 1`` cases an ensemble would need infinite intervals. The method then issues
-        intervals with the widest margins of a past case. They contain the next observation with
-        probability ``(n - 1)/(n + 1)``.
+        ``2/alpha - 1`` cases, this probability would need infinite intervals of an ensemble. The
+        method then uses the largest distances of past cases as margins. Such an interval contains
+        the next observation with probability ``(n - 1)/(n + 1)``.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. Cases have weights by the similarity of their covariates to
-        those of the forecast, as in :class:`Climatology`. Coverage is then approximate.
+        Covariates: "season" or names. Each past case gets a weight by the similarity of its
+        covariates to the covariates of the forecast, as in :class:`Climatology`. The coverage is
+        then approximate.
 
     References
     ----------
@@ -69,11 +71,14 @@ class ConformalPrediction(KeepsPIT):
         super().__post_init__()
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """The two ends of the interval."""
+        """Return -1 for both ends of the interval, because they belong to no past case."""
         return np.array([-1, -1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """PIT of the cases, and their distances below and above the forecast's own interval."""
+        """Return the parameters: PIT and distances of each case.
+
+        Distances are from the observation to the ends of the raw forecast's interval.
+        """
         return {
             **super().parameters(n_features),
             **{
@@ -88,17 +93,20 @@ class ConformalPrediction(KeepsPIT):
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """PIT and distances (L, n); see :func:`xrecal.arrays.pit_values`."""
+        """Compute PIT and distances (L, n); see :func:`xrecal.arrays.pit_values`."""
         fitted = super().fit_locations(cases, min_samples)
         return {**fitted, **self._misses(cases, fitted["pit"])}
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """PIT and distances (L, n) of the added cases; NaN without a fit."""
+        """Return PIT and distances (L, n) of the added cases; NaN at locations without a fit."""
         own = super().update_locations(added, fitted, slots)
         return {**own, **self._misses(added, own["pit"])}
 
     def _misses(self, cases: Cases, pit: FloatArray) -> dict[str, FloatArray]:
-        """Distances of observations (L, n) below and above the interval; NaN without a PIT."""
+        """Return distances (L, n) of observations below and above the raw forecast's interval.
+
+        Distances are negative inside the interval, and NaN for a case without a PIT.
+        """
         assert cases.forecasts is not None
         low, high = self._own_interval(cases.forecasts)
         unknown = np.where(np.isnan(pit), np.nan, 0.0)
@@ -108,13 +116,16 @@ class ConformalPrediction(KeepsPIT):
         }
 
     def _own_interval(self, forecasts: Forecasts) -> FloatArray:
-        """Ends (2, L, T) of the central interval of the raw forecasts."""
+        """Return the ends (2, L, T) of the central intervals of raw forecasts."""
         levels = np.array([self.alpha / 2, 1 - self.alpha / 2])
         ends = ends_at(forecasts, np.tile(levels, (forecasts.loc.shape[0], 1)))
         return np.moveaxis(ends.astype(np.float64), -1, 0)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Ends of the intervals; see :func:`xrecal.arrays.conformal_margins`."""
+        """Return the ends of the intervals as two members.
+
+        See :func:`xrecal.arrays.conformal_margins` and :func:`xrecal.arrays.conformal_levels`.
+        """
         weights = None
         if self.covariates:
             weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
@@ -129,7 +140,7 @@ class ConformalPrediction(KeepsPIT):
     def _with_margins(
         self, forecasts: Forecasts, fitted: FitArrays, weights: FloatArray | None
     ) -> FloatArray:
-        """Ends (L, T, 2) moved by margins, but not past each other."""
+        """Return ends (L, T, 2) of intervals, moved by margins but not past each other."""
         from xrecal.arrays.baselines.conformal import conformal_margins
 
         below, above = (
@@ -144,7 +155,10 @@ class ConformalPrediction(KeepsPIT):
     def _between_levels(
         self, forecasts: Forecasts, pit: FloatArray, weights: FloatArray | None
     ) -> FloatArray:
-        """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""
+        """Return quantiles of forecasts as the ends (L, T, 2) of intervals.
+
+        See :func:`xrecal.arrays.conformal_levels` for the levels of these quantiles.
+        """
         from xrecal.arrays.baselines.conformal import conformal_levels, smallest_holding
 
         if weights is None:
@@ -157,10 +171,10 @@ class ConformalPrediction(KeepsPIT):
 
 
 def ends_at(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
-    """Quantiles (L, T, 2) at a lower and an upper level (L, 2).
+    """Return quantiles (L, T, 2) at a lower and an upper level (L, 2).
 
-    The upper quantile is just above its level: if the CDF of an ensemble equals the level, the
-    quantile is the next member.
+    The function adds 1e-9 to the upper level. So the upper quantile is the next member of an
+    ensemble if the CDF at a member equals the level.
     """
     from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
 

@@ -1,4 +1,4 @@
-"""Experts corrected by the errors that an online pool stores."""
+"""Experts that an online pool corrects, from their past errors in its state."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of stored errors, and number of known errors that correct an expert. Further stored errors
-belong to forecasts that have not verified."""
+"""Number of errors that the state stores for an expert, and number of errors in a correction. The
+errors in a correction must be known at issue, so the state stores more errors."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"
 CORRECTED = (MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT)
-"""Labels of the experts: the pool corrected in the mean, the pool corrected in mean and spread, and
-the recent CKME."""
+"""Labels of the corrected experts: the pool corrected in the mean, the pool corrected in mean and
+spread, and the recent CKME corrected in mean and spread."""
 
 
 NONE = np.array([], np.int64)
@@ -30,19 +30,19 @@ class Errors(NamedTuple):
     """Errors of the pool and the recent CKME, for the last n cases that updated the weights."""
 
     case: IntArray
-    """(n,) positions, ascending"""
+    """(n,) positions of the cases, ascending"""
     score: FloatArray
-    """(2, n) normal scores"""
+    """(2, n) normal scores of the observations in the forecasts of the pool and the recent CKME"""
     earlier: IntArray
-    """(n,) number of errors known when each case was issued"""
+    """(n,) number of these errors that were known when each case was issued"""
     predictors: FloatArray
-    """(n, 3) see :func:`predictors`"""
+    """(n, 3) predictors of each error; see :func:`predictors`"""
 
     @classmethod
     def of(
         cls, fitted: FitArrays, cases: Cases, known: IntArray, others: IntArray = NONE
     ) -> tuple[Errors, FloatArray]:
-        """Stored errors of a model at its only location, and predictors (T, 3) of other cases."""
+        """Return the stored errors of one location, and predictors (T, 3) of other cases."""
         case = fitted["error_case"][0]
         there = case >= 0
         case = case[there].astype(np.int64)
@@ -52,7 +52,7 @@ class Errors(NamedTuple):
         return cls(case, score, earlier, own[: case.size]), own[case.size :]
 
     def named(self) -> dict[str, FloatArray | IntArray]:
-        """Arrays (1, ...) of the model."""
+        """Return the errors as arrays (1, ...) of the state, padded to their stored sizes."""
         room = REMEMBERED - self.case.size
         return {
             "error_case": np.pad(self.case, (room, 0), constant_values=-1)[np.newaxis],
@@ -67,7 +67,12 @@ class Errors(NamedTuple):
         own: FloatArray,
         known: int,
     ) -> Errors:
-        """Errors with one more case, from quantiles (1, J) of experts and its predictors (1, 3)."""
+        """Return the errors with one more case.
+
+        ``said`` has the quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
+        predictors of its error. ``known`` is the number of cases that were known when the new case
+        was issued.
+        """
         from xrecal.arrays.online.corrections import normal_scores
 
         score = np.array([normal_scores(said[label][0], observed) for label in (POOL, RECENT)])
@@ -89,7 +94,7 @@ class Errors(NamedTuple):
         known: int,
         bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
-        """Quantiles (T, J) of the corrected experts, from errors of the first ``known`` cases."""
+        """Correct quantiles (T, J) of experts, by their errors in the first ``known`` cases."""
         from xrecal.arrays.online.corrections import corrected, corrections
 
         end = int(np.searchsorted(self.case, known))
@@ -106,14 +111,15 @@ class Errors(NamedTuple):
 
 
 def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:
-    """Predictors of the errors of forecasts (1, T), known when they are issued.
+    """Compute predictors of the errors of forecasts (1, T), from values known at their issue.
 
     Returns
     -------
     array of float64, shape (T, 3)
-        Mean of each forecast minus the last observation among the first ``known`` (T,) cases; mean
-        minus the mean of the forecast of that observation, 0 if no observation is known; and the
-        standard deviation.
+        Three numbers for each forecast. The first is the forecast mean minus the last known
+        observation. The second is the forecast mean minus the mean of the forecast for that
+        observation. Both are 0 if no observation is known. The third is the standard deviation of
+        the forecast. ``known`` (T,) is the number of cases that are known.
     """
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]

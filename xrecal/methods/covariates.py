@@ -1,8 +1,8 @@
-"""Covariates of cases and forecasts, with missing and broken values replaced.
+"""Covariates of cases and forecasts, and replacements of missing and broken values.
 
-All methods get their features here, so a broken predictor has the same effect on all. The median of
-the record replaces it. An indicator marks such cases, if the record has enough of them to learn
-their effect.
+All methods get their features from this module, so a broken predictor has the same effect on all
+methods. The median of the past values replaces a missing or broken value. An indicator, which is a
+further feature, marks the replaced values if enough past cases have them to learn their effect.
 """
 
 from __future__ import annotations
@@ -29,58 +29,58 @@ OF_PLACE = "xrecal_"
 def may_break(name: str) -> bool:
     """Return whether a covariate may be missing or broken.
 
-    Covariates from dates or of places may not.
+    The result is False for covariates that come from dates, and for those that identify a place.
     """
     return name not in (SEASON, DAY, AHEAD) and not name.startswith(OF_PLACE)
 
 
 def count_features(periods: Mapping[str, float | None]) -> int:
-    """Number of features of covariates with these periods.
+    """Return the number of features of covariates, from their names and periods.
 
-    A circular covariate has two features, any other has one, and one more for its indicator if it
-    may break.
+    A circular covariate has two features, and any other covariate has one. A covariate that may
+    break has one more feature, its indicator.
     """
     return sum((1 if period is None else 2) + may_break(name) for name, period in periods.items())
 
 
 @dataclass(frozen=True)
 class Covariates:
-    """Values known when a forecast is issued, at L locations."""
+    """Covariates at L locations: values that are known when a forecast is issued."""
 
     values: FloatArray
-    """(L, n, p), NaN where missing"""
+    """(L, n, p) values of p covariates, NaN where missing"""
     names: tuple[str, ...] = ()
     periods: tuple[float | None, ...] = ()
     """(p,) period of each circular covariate, None for other covariates"""
     record: Covariates | None = None
-    """Covariates of the cases of a fit, with which covariates of further cases are compared."""
+    """Covariates of the cases of a fit, which define usual values for further cases."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)
-    """Cache of usual values by name."""
+    """Cache of the usual values of each covariate."""
 
     def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
-        """Values of some locations, and optionally some cases."""
+        """Return the covariates of some locations, or of some cases at these locations."""
         record = None if self.record is None else self.record.take(part[:1])
         return replace(self, values=self.values[part], record=record, found={})
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features of all covariates."""
         return count_features(dict(zip(self.names, self.periods, strict=True)))
 
     def usual(self, name: str) -> Usual:
-        """Usual values of a covariate."""
+        """Return the usual values of a covariate, such as its median and its plausible range."""
         if name not in self.found:
             place = self.names.index(name)
             self.found[name] = usual_of(self.values[..., place], self.periods[place])
         return self.found[name]
 
     def judged_by(self, names: Sequence[str], numbers: FloatArray) -> Covariates:
-        """Covariates, with a record known only by its usual values (L, p, 8)."""
+        """Return the covariates with a record that has only usual values (L, p, 8)."""
         record = replace(self, found=dict(zip(names, unstacked(numbers), strict=True)))
         return replace(self, record=record, found={})
 
     def as_given(self, names: Sequence[str]) -> Features:
-        """Covariates with these names for the array layer; nothing is replaced."""
+        """Return the named covariates in the form of the array layer, without replacements."""
         places = [self.names.index(name) for name in names]
         periods = tuple(self.periods[place] for place in places)
         features: Features = arrays.features(self.values[..., places], periods)
@@ -89,17 +89,18 @@ class Covariates:
         return features._replace(predictors=np.flatnonzero(predictors))
 
     def features(self, names: Sequence[str], record: Covariates | None = None) -> Features:
-        """Covariates with these names for the array layer.
+        """Return the named covariates in the form of the array layer.
 
-        The median of the record replaces missing and implausible values. Indicators come last; they
-        are 0 if the record has too few cases with or without a value.
+        The median of the record replaces missing and implausible values. Indicators of such values
+        come last. An indicator is 0 if the record has too few cases with a value or without one.
 
         Parameters
         ----------
         names : sequence of str
-            Covariates, in this order.
+            Names of the covariates, in the order of the result.
         record : Covariates, optional
-            Covariates of the cases with which forecasts are compared; by default the own record.
+            Covariates of past cases, which define the medians and the plausible ranges. By default
+            the attribute ``record``, or else these covariates themselves.
         """
         breakable = [name for name in names if may_break(name)]
         if not breakable:
@@ -117,7 +118,7 @@ class Covariates:
         return features._replace(values=whole, circular=fixed, predictors=predictors)
 
     def replaced(self, record: Covariates) -> Covariates:
-        """Covariates with implausible values replaced by the median of a record."""
+        """Return covariates in which medians of a record replace missing and implausible values."""
         values = self.values.copy()
         for place, name in enumerate(self.names):
             if may_break(name) and name in record.names:
@@ -126,9 +127,9 @@ class Covariates:
         return replace(self, values=values, found={})
 
     def joining(self, record: Covariates) -> Covariates:
-        """Covariates of cases that join a record, with NaN for implausible values.
+        """Return covariates of cases that join a record, with NaN for implausible values.
 
-        So a broken predictor does not widen the range for later values.
+        So a broken predictor does not widen the range of plausible values.
         """
         xp, values = namespace(self.values), self.values.copy()
         for place, name in enumerate(self.names):

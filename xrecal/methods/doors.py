@@ -1,4 +1,4 @@
-"""Methods of an accessor and of a model, each made from one function."""
+"""Python methods of accessors and models; each is made from a function of the package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHOWN = ("Parameters", "Returns", "Raises", "Examples")
-"""Sections of a function's docstring that its method shows, without formulas or references."""
+"""Sections of a function's docstring that the docstring of its Python method repeats."""
 
 _SECTIONS = re.compile(r"\n\n(?=[A-Z]\w+\n-{3,}\n)")
 _LINK = re.compile(r":(?:func|meth):`")
@@ -26,10 +26,10 @@ _REFERENCE = re.compile(r"\s*\[\d+\]_")
 
 
 class Accessor:
-    """Base of accessors: forecasts with methods."""
+    """Base of accessors, which are objects with forecasts or observations and Python methods."""
 
     _typed_as: ClassVar[str]
-    """Text that users type between the forecasts and a method."""
+    """Text that users type between the name of the forecasts and the name of a Python method."""
 
     def __init__(self, obj: Labelled) -> None:
         self._obj: Labelled = obj
@@ -39,10 +39,11 @@ class Accessor:
 
 
 def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Method of :class:`Accessor` that calls a function with the forecasts of the accessor.
+    """Make a Python method of an :class:`Accessor` from a function.
 
-    Its signature is that of the function without the first parameter. Wrong calls are explained as
-    by :func:`~xrecal.methods.call_errors.explained`.
+    The Python method calls the function with the accessor's forecasts as the first argument, so its
+    signature lacks the first parameter. For wrong calls it raises the errors of
+    :func:`~xrecal.methods.call_errors.explained`.
     """
     behind = unexplained(function)
     signature = inspect.signature(function)
@@ -67,21 +68,21 @@ def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenat
 
 
 def _docstring(function: Callable[..., Any], first: str) -> str | None:
-    """Docstring of a method: first line and some sections of the docstring of its function."""
+    """Return the docstring of a Python method: first line and sections from its function."""
     line, sections = shown_sections(function)
     if not sections:
         return function.__doc__
     held = "observations" if first == "observations" else "forecasts"
-    given = f"The {held} held here are `{first}` below, which is not given"
+    given = f"The accessor passes its {held} as the parameter `{first}`, so do not pass it yourself"
     if not _LINK.search(line):
         given += f"; see :func:`{function.__module__}.{function.__name__}`"
     return "\n\n".join([line, f"{given}.", *sections.values()]) + "\n"
 
 
 def shown_sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """First line of a function's docstring, and the sections that a method shows.
+    """Return the first line of a function's docstring, and the sections that a method repeats.
 
-    Names near the function are written in full, and references to its sources are left out.
+    Links get the full names of functions of the same module, and references to sources are removed.
     """
     head, *sections = _SECTIONS.split(_from_afar(function))
     named = {section.partition("\n")[0]: section for section in sections}
@@ -94,9 +95,11 @@ def _from_afar(function: Callable[..., Any]) -> str:
 
 
 def verb(function: Callable[Concatenate[Any, P], R], name: str) -> Callable[Concatenate[Any, P], R]:
-    """Method ``name`` of a model that calls a function with the model and explains wrong calls.
+    """Make the Python method ``name`` of a model from a function.
 
-    Signature and docstring are those of the function.
+    The Python method calls the function with the model as the first argument, and has the signature
+    and the docstring of the function. For wrong calls it raises the errors of
+    :func:`~xrecal.methods.call_errors.explained`.
     """
 
     @wraps(function)

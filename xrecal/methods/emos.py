@@ -1,4 +1,4 @@
-"""Ensemble model output statistics: the Gaussian regression that forecasters use."""
+"""Ensemble model output statistics: a regression that gives normal distributions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .settings import Settings
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
 PREDICTORS = ("ensemble_mean", "ensemble_variance", "ensemble_inverse_size")
-"""Parameters of each case; updates learn from them again."""
+"""Parameters with a value for each case, from which updates fit the coefficients again."""
 
 PAST_ENSEMBLES = {
     "inverse_size": Parameter(
@@ -44,32 +44,34 @@ PAST_ENSEMBLES = {
     "past_variance": Parameter("mean variance of past ensembles", within=NOT_NEGATIVE),
     "past_variation": Parameter("variance of the variances of past ensembles", within=NOT_NEGATIVE),
 }
-"""Parameters for forecasts with another number of members."""
+"""Parameters that a model needs for forecasts with another number of members than past ones."""
 
 
 @dataclass(frozen=True, repr=False)
 class EMOS(Settings):
-    """Nonhomogeneous Gaussian regression by minimum CRPS.
+    """Nonhomogeneous Gaussian regression, fitted by the smallest mean CRPS of past cases.
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
-    the mean and variance of the ensemble [1]_. Its parameters are ``NAME_loc`` and ``NAME_scale``.
-    If the variable has a bound, the distribution is censored there [2]_: for rain, all mass below
-    zero is the probability of no rain. The state keeps mean and variance of each calibration case
-    at each location, so an update can fit to all cases again; forecasts do not need them.
+    the mean and variance of the ensemble [1]_. Its mean and its standard deviation are ``NAME_loc``
+    and ``NAME_scale``. If the variable has a bound, the distribution is censored there [2]_: for
+    rain, all mass below zero is the probability of no rain. The state stores the mean, the variance
+    and the number of members of each past ensemble, so that an update can fit to all cases again.
+    Forecasts do not need these values.
 
     Parameters
     ----------
     bounds : "auto", (lower, upper) or None
-        "auto": an end of a location's observed range is a bound if at least 5 % of its calibration
-        observations equal this end exactly. A variable that cannot be negative by its standard name
-        or unit has the lower bound 0. Given bounds hold at places where no observation violates
-        them; see the status.
+        "auto": an end of a location's observed range is a bound if at least 5 % of its past
+        observations equal this end exactly. The lower bound is 0 if the standard name or unit of
+        the variable excludes negative values. Bounds that you give apply at places where no past
+        observation violates them; ``status`` marks the other places.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. They add linear terms to the location; a circular covariate
-        adds a sine and a cosine. A ridge shrinks the terms of covariates other than the season, or
-        the fit leaves them out; the errors of held-out cases decide.
+        Covariates: "season" or names. Each covariate adds a linear term to ``NAME_loc``, and a
+        circular covariate adds a sine and a cosine. The errors of held-out cases decide how much a
+        ridge shrinks the terms of covariates other than the season, or whether the fit leaves these
+        terms out.
     vary_spread : bool
-        True if the covariates add linear terms to the logarithm of the scale too.
+        True if the covariates add linear terms to the logarithm of ``NAME_scale`` too.
 
     References
     ----------
@@ -98,11 +100,11 @@ class EMOS(Settings):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """One normal distribution, which belongs to no past case."""
+        """Return -1 for the normal distribution, because it belongs to no past case."""
         return np.array([-1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Coefficients and bounds, and the cases that updates need."""
+        """Return the parameters: coefficients and bounds, and values of past ensembles."""
         parameters = {
             "intercept": Parameter("a of the location a + b mean", True),
             "slope": Parameter("b of the location a + b mean"),
@@ -134,12 +136,12 @@ class EMOS(Settings):
         return parameters
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Coefficients at each location, and values of the cases (L, n) for updates."""
+        """Fit the coefficients at each location, and return values (L, n) of cases for updates."""
         kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
         return {**self.relearn_locations(cases, kept, min_samples), **kept}
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Values of the added cases (L, n) for updates, NaN without an observation."""
+        """Return values of the added cases (L, n) for updates; NaN if an observation is missing."""
         assert added.forecasts is not None
         known = np.isfinite(added.observations)
         of_cases = *moments(added.forecasts), inverse_sizes(added.forecasts)
@@ -147,7 +149,7 @@ class EMOS(Settings):
         return dict(zip(PREDICTORS, predictors, strict=True))
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
+        """Fit the coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
         from xrecal.arrays.baselines.emos import fit_emos
 
         lower, upper, violated = find_bounds(cases.observations, self.bounds)
@@ -181,7 +183,7 @@ class EMOS(Settings):
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
+        """Return normal distributions; see :func:`xrecal.arrays.predict_emos`."""
         from xrecal.arrays.baselines.emos import predict_emos
 
         features = new.covariates.features(self.covariates, cases.covariates).values

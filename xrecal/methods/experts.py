@@ -1,7 +1,7 @@
-"""Experts of an online pool: quantile forecasts from the cases verified at issue.
+"""Experts of an online pool: forecasts of quantiles, from cases that had verified at issue.
 
-Slow experts are refitted at intervals, and stay the same until the next fit. Fast experts use the
-last verified cases each time.
+The pool fits slow experts again at intervals, and they do not change until the next fit. Fast
+experts use the last verified cases for each forecast.
 """
 
 from __future__ import annotations
@@ -32,50 +32,54 @@ from .pool import LinearPool
 from .shared_ckme import SharedCKME
 
 N_LEVELS = 100
-"""Number of quantiles of an expert."""
+"""Number of quantiles that an expert forecasts."""
 
 WINDOWS = (30, 60, 120)
-"""Numbers of last verified cases to which EMOS is fitted each time."""
+"""Numbers of last verified cases for the fast experts that fit EMOS."""
 
 N_ERRORS = 91
-"""Number of verified errors around the ensemble mean: a quarter of a year of daily errors."""
+"""Number of last errors that a fast expert adds to the ensemble mean: a quarter of a year of daily
+errors."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""Number of verified cases of the recent CKME, and its half-life in cases."""
+"""Number of last verified cases that the recent CKME uses, and the half-life of these cases, as a
+number of cases."""
 
 PLACES_TOGETHER = 64
-"""Number of forecasts at several places that experts compute at once."""
+"""Largest number of forecasts, at several places, that experts compute at once."""
 
 EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
+"""Labels of experts: EMOS on all cases, the raw forecast, and errors added to the mean."""
 
 MANY = 10**9
-"""A number of cases larger than any record."""
+"""A number of cases that no record reaches, with which parameters get their largest sizes."""
 
 LEVELS = equal_mass_levels(N_LEVELS)
+"""Levels of the quantiles of experts."""
 
 
 @dataclass(frozen=True)
 class Experts:
-    """Experts of a pool at one location."""
+    """Experts of an online pool."""
 
     pool: LinearPool
-    """Pool with its covariates."""
+    """Linear pool that is one of the experts."""
     bounds: Bounds = "auto"
     law: SharedCKME | None = None
-    """Method that all places share"""
+    """Method of the expert that all places share; None without such an expert."""
 
     @cached_property
     def emos(self) -> Component:
-        """EMOS on all cases, with the covariates of the pool."""
+        """Slow expert: EMOS, fitted to all cases with the covariates of the pool."""
         method = EMOS(bounds=self.bounds, condition_on=self.pool.covariates or None)
         return Component(EMOS_LABEL, method)
 
     @cached_property
     def recent(self) -> Component:
-        """CKME of errors around a regression on the mean of the last cases.
+        """Recent CKME: a CKME of the last errors around a regression on the ensemble mean.
 
-        New cases have more weight. The choices of this CKME come from the fit of the slow experts,
-        but its cases are always the last verified cases.
+        Newer cases have more weight. The recent CKME gets its choices when the slow experts are
+        fitted, but its cases are always the last verified cases.
         """
         method = CKME(
             support="regression",
@@ -88,17 +92,20 @@ class Experts:
 
     @cached_property
     def shared(self) -> Component | None:
-        """The law of errors that all places share, as an expert at each place."""
+        """Expert that all places share, with one law of errors; None without such an expert."""
         return None if self.law is None else components_of((self.law,))[0]
 
     @property
     def mixed(self) -> tuple[Component, ...]:
-        """Components of the pool that are also experts; the raw forecast is always an expert."""
+        """Components of the pool that are also experts, without the raw forecast.
+
+        The raw forecast is always an expert, even if it is not a component.
+        """
         return tuple(c for c in self.pool.components if c.method.recalibrates)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the experts, the pool last."""
+        """Labels of all experts; the last is the pool."""
         windows = (f"emos_{w}" for w in WINDOWS)
         mixed = [c.label for c in self.mixed]
         if self.shared is not None:
@@ -107,7 +114,10 @@ class Experts:
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Parameters of the slow experts, without parameters of each case, which are recomputed."""
+        """Return the parameters of the slow experts that have no value for each case.
+
+        The experts compute parameters with a value for each case again with every forecast.
+        """
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
         for component in (self.emos, self.recent):
@@ -120,29 +130,29 @@ class Experts:
 
     @property
     def choice_sizes(self) -> dict[str, tuple[int, ...]]:
-        """Choices of the pool and of the recent CKME."""
+        """Sizes of the choices of the pool and of the recent CKME."""
         own = self.recent.named_as_choices(self.recent.forecaster.choice_sizes)
         return {**self.pool.choice_sizes, **own}
 
     @property
     def evidence_sizes(self) -> dict[str, tuple[int, ...]]:
-        """Losses of the candidates of the pool and of the recent CKME."""
+        """Sizes of the losses of candidates of the pool and of the recent CKME."""
         own = self.recent.named_as_choices(self.recent.forecaster.evidence_sizes)
         return {**self.pool.evidence_sizes, **own}
 
     def together(self, choices: FitArrays) -> dict[str, npt.NDArray[Any]]:
-        """Choices of the pool and of the recent CKME for all places of a kind."""
+        """Return joint choices (1, ...) of the pool and of the recent CKME for places of a kind."""
         return {**self.pool.together(choices), **self.recent.together(choices)}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray
     ) -> dict[str, npt.NDArray[Any]]:
-        """Choices between joint and own choices."""
+        """Return choices (L, ...) that lie between joint choices and the places' own choices."""
         recent = self.recent.with_own(together, own, share)
         return {**self.pool.with_own(together, own, share), **recent}
 
     def choose(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-        """Choices (1, ...) of the pool and of the recent CKME."""
+        """Choose the settings (1, ...) of the pool and of the recent CKME at one location."""
         choices = dict(self.pool.choose_locations(cases, min_samples))
         own = self.recent.method.choose_locations(last_cases(cases), min_samples)
         return choices | self.recent.named_as_choices(own)
@@ -150,7 +160,7 @@ class Experts:
     def fit(
         self, cases: Cases, min_samples: int, choices: FitArrays | None = None
     ) -> dict[str, npt.NDArray[Any]]:
-        """Slow experts (1, ...) from all the cases; the recent CKME from the last cases."""
+        """Fit the slow experts (1, ...) to all cases, and the recent CKME to the last cases."""
         learned = dict(self.pool.fit_locations(cases, min_samples, choices))
         for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
             learned |= component.stored(component.fit(own, min_samples, choices))
@@ -159,7 +169,7 @@ class Experts:
     def slow_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
     ) -> dict[str, FloatArray]:
-        """Quantiles (L, T, J) of the slow experts, fitted to the first cases."""
+        """Return quantiles (L, T, J) of slow experts that were fitted to the first cases."""
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(len(learned.observations))
         pooled = Forecasting(self.pool.components, new, learned, whole)
@@ -171,9 +181,9 @@ class Experts:
     def fast_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int
     ) -> dict[str, FloatArray]:
-        """Quantiles (L, T, J) of the fast experts, from the first ``known`` cases.
+        """Return quantiles (L, T, J) of the fast experts, from the first ``known`` cases.
 
-        The same cases must have verified at all L places.
+        All L places must have observations of the same cases.
         """
         places = [slice(i, i + 1) for i in range(len(cases.observations))]
         fitted = {**slow, "status": np.zeros(len(places), np.int64)}
@@ -202,11 +212,13 @@ class Experts:
         n_slow: IntArray,
         known: IntArray,
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
-        """Quantiles (T, J) of forecasts at places with slow experts, and the number of the place.
+        """Yield the number of each place with slow experts, and the experts' quantiles (T, J).
 
-        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 without experts. The
-        fast experts know the first ``known`` (L,) cases. Places with the same numbers are computed
-        together, which saves calls.
+        Only slow and fast experts are included, not corrected experts or a shared expert.
+
+        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 at a place without slow
+        experts. The fast experts know the first ``known`` (L,) cases. Places with equal numbers and
+        observations of the same cases are computed together, which saves time.
         """
         step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
         verified = np.isfinite(cases.observations)
@@ -226,7 +238,11 @@ class Experts:
     def shared_quantiles(
         self, cases: Cases, which: IntArray, known: IntArray
     ) -> dict[str, FloatArray]:
-        """Quantiles (k, J) of some cases by the shared law of errors from ``known`` (k,) cases."""
+        """Return quantiles (k, J) of the shared expert for cases at positions ``which`` (k,).
+
+        The shared expert knows the first ``known`` (k,) cases. The result is empty if there is no
+        shared expert.
+        """
         if self.shared is None or self.law is None:
             return {}
         return {self.shared.label: self.law.said(cases, which, known, LEVELS)}
@@ -234,7 +250,10 @@ class Experts:
     def shared_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Quantiles (L, T, J) by the shared law of errors, if there is one, and the novelty."""
+        """Return quantiles (L, T, J) of the shared expert, and the novelty (L, T) of forecasts.
+
+        Without a shared expert, the results are None and NaN.
+        """
         novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
         if self.shared is None or self.law is None:
             return None, novelty
@@ -242,23 +261,23 @@ class Experts:
         return self.law.quantiles_with_novelty(new, cases, own, LEVELS)
 
     def stacked(self, said: Mapping[str, FloatArray]) -> FloatArray:
-        """Stack quantiles (T, J) of each expert to (1, T, K, J)."""
+        """Stack the quantiles (T, J) of K experts to one array (1, T, K, J)."""
         return np.stack([said[label] for label in self.labels], axis=1)[np.newaxis]
 
     def novelty(self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int) -> FloatArray:
-        """Novelty (1, T) of forecasts, relative to the cases of the pool."""
+        """Return the novelty (1, T) of forecasts, compared with the cases of the linear pool."""
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
 
     def limits(self, slow: FitArrays) -> tuple[float, float]:
-        """Lower and upper bound, infinite without a bound."""
+        """Return the lower and the upper bound of one location; infinite without a bound."""
         if self.bounds is None:
             return -np.inf, np.inf
         lower, upper = (float(slow[f"{EMOS_LABEL}_{end}"][0]) for end in ("lower", "upper"))
         return (-np.inf if np.isnan(lower) else lower), (np.inf if np.isnan(upper) else upper)
 
     def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
-        """Slow experts with their parameters of each case."""
+        """Add the parameters with a value for each case to the parameters of the slow experts."""
         whole = dict(slow) | {"status": np.zeros(len(learned.observations), np.int64)}
         slots = np.arange(learned.observations.shape[1])
         for component in self.pool.components:
@@ -270,17 +289,17 @@ class Experts:
 
 
 def last_cases(cases: Cases, known: int | None = None) -> Cases:
-    """The last verified cases among the first ``known`` cases at a place; all cases by default.
+    """Return the last 250 verified cases among the first ``known`` cases; by default, of all cases.
 
-    At several places the same cases must have verified. The number of cases matters, not the time
-    between them.
+    All places must have observations of the same cases. The dates of the result count the cases, so
+    the time between cases does not matter.
     """
     which = np.flatnonzero(np.isfinite(cases.observations[0, :known]))[-MEMORY:]
     return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
 
 
 def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
-    """Quantiles (T, J) of experts fitted to the last verified cases (1, n)."""
+    """Return quantiles (T, J) of fast experts with EMOS or errors, from the last cases (1, n)."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n = verified.observations.shape[1]
@@ -298,10 +317,10 @@ def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict
 
 
 def _as_issued(new: NewCases) -> FloatArray:
-    """Quantiles (T, J) of raw forecasts (1, T), NaN if missing.
+    """Return quantiles (T, J) of raw forecasts (1, T); NaN for a missing forecast.
 
-    If members have weights, as quantiles do, the quantile function is linear from the middle of one
-    mass to the middle of the next.
+    If members have weights, the quantile function is linear between members: each member lies at
+    the middle of its step of the CDF.
     """
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)
@@ -318,5 +337,5 @@ def _as_issued(new: NewCases) -> FloatArray:
 
 
 def _quantiles(distribution: Any) -> FloatArray:
-    """Quantiles (L, T, J) at the levels of the experts."""
+    """Return the quantiles (L, T, J) of distributions at the levels of the experts."""
     return np.asarray(distribution.quantile(LEVELS), np.float64)

@@ -1,4 +1,4 @@
-"""Folds of the cases of a method, and the dates that folds and seasons need."""
+"""Folds of cases for a method, and checks of the dates that folds and the season need."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
 from xrecal.typing import IntArray
 
 SHORTEST_SEASON = 240
-"""Least number of days that the cases must span to learn the season."""
+"""Number of days from the first to the last case. Methods learn the season only from cases that are
+at least this many days apart."""
 
 WHOLE_YEAR = 350
-"""Number of days that contain all seasons."""
+"""Number of days from the first to the last case that contain all seasons."""
 
 
 def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
-    """Remark on a season learned from less than a year, or None; raise ValueError without dates."""
+    """Return a remark if a method learns the season from less than a year; else None.
+
+    Raises ValueError if the cases have no dates, or span too few days for the season.
+    """
     if SEASON not in names:
         return None
     if axis.season is None or axis.days is None:
@@ -49,11 +53,15 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
 
 
 NARROW = 10
-"""Least standard deviation, in days, of dates of the year for learning the season."""
+"""Standard deviation of calendar dates, in days. By default, a pool uses the season only if the
+dates of the cases vary at least this much."""
 
 
 def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
-    """Covariates of a pool if none are given: the season if the dates allow it; and a remark."""
+    """Return the default covariates of a pool, and a remark or None.
+
+    The default is the season if the dates of the cases allow it, and otherwise no covariate.
+    """
     if axis.days is None:
         return (), "no dates, so the pool leaves the season out"
     span = np.ptp(axis.days)
@@ -68,19 +76,19 @@ def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
 
 
 BLOCKS = 5
-"""Number of folds for cases without years, and for random folds."""
+"""Number of folds, if folds are blocks or random parts."""
 
 YEARS_FOR_YEAR_FOLDS = 5
-"""Least number of years for folds by year, with ``folds="auto"``."""
+"""Smallest number of years with which ``folds="auto"`` makes each year a fold."""
 
 
 def fold_groups(
     folds: str, axis: CaseAxis, n_cases: int, year_start: str | None = None
 ) -> tuple[IntArray, int]:
-    """Group of each case (n,), which folds do not divide, and the number of folds.
+    """Return the group (n,) of each case, and the number of folds.
 
-    The number is 0 if each group is a fold. Years are those of the cases; see
-    :func:`xrecal.inputs.dates.years_of_cases`.
+    A fold contains all cases of a group. The number of folds is 0 if each group is a fold. Groups
+    by year are the years of :func:`xrecal.inputs.dates.years_of_cases`.
     """
     year = years_of_cases(axis, year_start)
     enough = year is not None and np.unique(year).size >= YEARS_FOR_YEAR_FOLDS
@@ -93,7 +101,7 @@ def fold_groups(
 
 
 def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None = None) -> None:
-    """Raise ValueError if the settings ask for folds by year and the cases do not allow them."""
+    """Raise ValueError if the cases lack dates or years that ``folds`` or ``year_start`` needs."""
     if year_start is not None and axis.month_day is None:
         raise ValueError(
             f"{method}: year_start needs dates along the calibration dimension (datetime64 or "
@@ -115,7 +123,7 @@ def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None 
 
 
 def note_on_year_start(axis: CaseAxis, year: IntArray) -> str:
-    """Remark on years that do not begin on 1 January, for a message about their number."""
+    """Return the end of a message about years, if they do not begin on 1 January."""
     if axis.year is None or np.array_equal(axis.year, year):
         return ""
     return (
@@ -125,7 +133,7 @@ def note_on_year_start(axis: CaseAxis, year: IntArray) -> str:
 
 
 def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
-    """Raise ValueError if a gap is a length of time and the cases have no dates."""
+    """Raise ValueError if the gap is a length of time and the cases have no dates."""
     if isinstance(gap, str) and axis.days is None:
         raise ValueError(
             f"{method}: gap={gap!r} needs dates (datetime64 or cftime) along the calibration "
@@ -134,15 +142,15 @@ def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
 
 
 WEEK = 7.0
-"""Number of days within which neighbours are dependent: about the memory of the weather."""
+"""Largest number of days between two dependent cases: about the memory of the weather."""
 
 MANY_NEAR = 0.05
-"""Largest share of the cases with a neighbour this near in another fold, without a warning. A few
-among many hardly matter, and daily data have some at the end of each year."""
+"""Share of the cases. A remark warns the user if at least this share has a neighbour within a week
+in another fold. A few such cases hardly matter; daily cases have some at the end of each year."""
 
 
 def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:
-    """Remark on folds without a gap that separate many cases from close neighbours; or None."""
+    """Return a remark if many cases have a neighbour within a week in another fold; else None."""
     from xrecal.arrays.ckme.folds import assign_folds, count_near
 
     if axis.days is None or folds == "random":  # the user asked for random folds, which leak
@@ -158,18 +166,18 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
         return None
     return (
         f"{near} of {n_cases} cases have a neighbour within a week in another fold, so "
-        "cross-validation may find them too easy: give the method "
-        f"gap='{WEEK:g}D', or as long as the weather is remembered"
+        "cross-validation may find these cases too easy to predict: give the method "
+        f"gap='{WEEK:g}D', or a gap as long as the memory of the weather"
     )
 
 
 def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return a warning: ``near`` tested cases have a training case within a week."""
+    """Return the warning that a fit for ``near`` tested cases learned from a case within a week."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, so they may score too well: use ",
         Typed("gap", ...),
         ", such as ",
         Typed("gap", "5D"),
-        ", of the lead time and the memory of the weather at least",
+        ". The gap should cover at least the lead time plus the memory of the weather",
     )

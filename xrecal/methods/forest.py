@@ -1,4 +1,4 @@
-"""Past errors weighted by the leaves of a forest, for pools with many covariates."""
+"""Forest: past errors that get weights from the leaves of trees, in pools with many covariates."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     from xrecal.arrays.baselines.forest import Predictors
 
 FEWEST_COVARIATES, FEWEST_CASES = 5, 200
-"""Least numbers of covariates, besides the season, and of cases for a forest by default."""
+"""Smallest numbers of covariates, besides the season, and of cases for ``forest="auto"``."""
 
 TRIED_TREES = 50
-"""Number of trees of the forests that forecast held-out cases: a fit needs a dozen forests."""
+"""Largest number of trees of a forest that forecasts held-out cases; a fit grows a dozen such
+forests."""
 
 
 def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
-    """Return whether covariates and cases suffice for a forest.
+    """Return whether ``forest="auto"`` makes a forest with these covariates and cases.
 
-    Raises ImportError without scikit-learn.
+    Raises ImportError if the fit needs scikit-learn and cannot import it.
     """
     enough = len({*covariates} - {SEASON}) >= FEWEST_COVARIATES and n_cases >= FEWEST_CASES
     if enough:
@@ -53,22 +54,23 @@ def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
 
 @dataclass(frozen=True)
 class Forest(Method):
-    """Past errors around EMOS with season, weighted by the leaves of a regression forest.
+    """Past errors that get their weights from the leaves of a regression forest.
 
-    It is a component of a :class:`LinearPool` with many covariates. Errors are in units of the
-    spread that EMOS gives. An error has weight if its case often shares a leaf with the forecast
-    [1]_. An update adds cases to the leaves, and keeps the trees.
+    This method is a component of a :class:`LinearPool` with many covariates. Errors are from the
+    mean that EMOS with the season gives, in units of the spread that it gives. The weight of an
+    error is larger if its case shares a leaf with the new forecast in more trees [1]_. An update
+    adds cases to the leaves, but does not change the trees.
 
     Parameters
     ----------
     bounds : "auto", (lower, upper) or None
-        As in :class:`CKME`.
+        Bounds of the variable, as in :class:`CKME`.
     condition_on : str or tuple of str, optional
-        Covariates for the splits of trees, besides mean and spread of the forecast.
+        Covariates by which trees split the cases, in addition to mean and spread of the forecast.
     n_trees : int
         Number of trees.
     seed : int
-        Seed of the random parts of the trees, the same at all places.
+        Seed of the random choices in growing trees; all places have the same seed.
 
     References
     ----------
@@ -91,7 +93,7 @@ class Forest(Method):
         whole_number("seed", self.seed, 0)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Centre and bounds, errors of the cases, and the trees."""
+        """Return the parameters: centre, bounds, errors of the cases, and trees."""
         from xrecal.arrays.baselines.forest import MOST, most_nodes
 
         n_season = 2 * (SEASON in self.covariates)
@@ -116,7 +118,7 @@ class Forest(Method):
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Centres, errors and trees; see :func:`xrecal.arrays.baselines.forest.fit_forest`."""
+        """Fit centres and trees; see :func:`xrecal.arrays.baselines.forest.fit_forest`."""
         from xrecal.arrays.baselines.forest import fit_forest
 
         fitted = fit_forest(
@@ -133,19 +135,22 @@ class Forest(Method):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Trial with fewer trees in each refit, which makes forecasts slightly worse."""
+        """Return a trial, whose held-out forecasts come from forests with fewer trees.
+
+        Fewer trees save time, but make these forecasts slightly worse.
+        """
         few = replace(self, n_trees=min(self.n_trees, TRIED_TREES))
         return [Trial({}, self.fit_locations(cases, min_samples), refits(few))]
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Errors of the added cases around the centres of the fit."""
+        """Return the errors of the added cases around the centres of the fit."""
         from xrecal.arrays.baselines.forest import errors_of
 
         cases, bounds = self._predictors(added), (fitted["lower"], fitted["upper"])
         return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Past errors, weighted by the leaves that they share with the forecasts."""
+        """Return ensembles of past errors; leaves that cases share with forecasts give weights."""
         from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
 
         members, weights = forest_forecasts(
@@ -158,7 +163,10 @@ class Forest(Method):
         return Empirical(members.astype(dtype), weights.astype(dtype))
 
     def _predictors(self, of: Cases | NewCases, record: Cases | None = None) -> Predictors:
-        """Predictors of cases, or of forecasts with values compared to the record of the cases."""
+        """Return the predictors of cases, or of forecasts with the covariates of a ``record``.
+
+        The record of past cases defines which values of the forecasts' covariates are plausible.
+        """
         from xrecal.arrays.baselines.forest import Predictors
 
         assert of.forecasts is not None

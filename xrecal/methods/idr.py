@@ -1,4 +1,4 @@
-"""Isotonic distributional regression: the baseline that assumes only order."""
+"""Isotonic distributional regression, which assumes that forecasts order the observations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ OF_CASES = (
     ("ensemble_inverse_size", "one over the number of members of each case", SHARE),
     ("ensemble_variance", "variance of the ensemble of each case", NOT_NEGATIVE),
 )
-"""Name, meaning and range of the parameters for forecasts with other numbers of members."""
+"""Names, descriptions and ranges of parameters of each case. The method needs these parameters for
+forecasts with another number of members than past ensembles."""
 
 
 @dataclass(frozen=True, repr=False)
 class IDR(Settings):
     """Isotonic distributional regression on the ensemble mean.
 
-    The method assumes only that a higher ensemble mean means higher observations, in distribution
-    [1]_. It has nothing to tune. The recalibrated forecast is a weighted ensemble of the past
-    observations.
+    The method assumes only that the probability of exceeding any threshold does not decrease with
+    the ensemble mean [1]_. It has nothing to tune. The recalibrated forecast is a weighted ensemble
+    of the past observations.
 
     Parameters
     ----------
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. A linear regression of the observation on mean and
-        covariates then takes the place of the mean: a distributional index model [2]_.
+        Covariates: "season" or names. With covariates, a linear regression of the observation on
+        the ensemble mean and the covariates replaces the ensemble mean. This is a distributional
+        index model [2]_.
 
     References
     ----------
@@ -54,7 +56,7 @@ class IDR(Settings):
     shares_members = True
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Coefficients of the index."""
+        """Return the parameters: index of each case, coefficients, and values of past ensembles."""
         return {
             "index": Parameter("index of each case", True, dims={"calibration": -1}),
             "index_coefficient": Parameter(
@@ -68,7 +70,7 @@ class IDR(Settings):
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Index of the cases; new forecasts do the isotonic step."""
+        """Compute the index of the cases; the isotonic regression runs with each new forecast."""
         from xrecal.arrays.baselines.idr import fit_index
 
         assert cases.forecasts is not None
@@ -89,7 +91,7 @@ class IDR(Settings):
         }
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Index of the added cases, with the coefficients of the fit."""
+        """Compute the index of the added cases, with the coefficients of the fit."""
         assert added.forecasts is not None
         features = added.covariates.features(self.covariates).values
         mean, variance = moments(added.forecasts)
@@ -97,10 +99,10 @@ class IDR(Settings):
         return {"index": index, **_sizes(added.forecasts, variance)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`.
+        """Return weighted past observations; see :func:`xrecal.arrays.idr_weights`.
 
-        The mean of fewer members than in the fit has a larger error. The weights are averages over
-        this error, by Gauss-Hermite quadrature at three means.
+        If an ensemble has fewer members than past ensembles, its mean has a larger random error.
+        The weights are then averages over this error, by Gauss-Hermite quadrature at three means.
         """
         from xrecal.arrays.baselines.idr import idr_weights
 
@@ -124,13 +126,16 @@ class IDR(Settings):
 
 
 def _sizes(forecasts: Forecasts, variance: FloatArray) -> FitArrays:
-    """One over the number of members and variance of each case (L, n); NaN for both if unknown."""
+    """Return one over the number of members, and the variance, of each case (L, n).
+
+    Both numbers are NaN if the variance is NaN.
+    """
     values = np.where(np.isnan(variance), np.nan, inverse_sizes(forecasts)), variance
     return {name: value for (name, *_), value in zip(OF_CASES, values, strict=True)}
 
 
 def _index(coefficients: FloatArray, mean: FloatArray, features: FloatArray) -> FloatArray:
-    """Index (L, n) that orders forecasts."""
+    """Return the index (L, n) of forecasts: the number by which the method orders forecasts."""
     from xrecal.arrays.baselines.idr import index_of
 
     if features.shape[2] == 0:  # the mean itself: equal means stay equal

@@ -1,4 +1,4 @@
-"""Cases that had verified when a forecast was issued: methods may learn only from these."""
+"""Cases that had verified when a forecast was issued; methods may learn only from these cases."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """Number of cases, from the first on, that had verified when each case was issued.
+    """Return, for each case, how many of the first cases had verified at the issue of this case.
 
     Parameters
     ----------
     axis : CaseAxis
-        Dates of n cases in order, either of their issue or of their valid time.
+        Dates of n cases, in ascending order: all are issue dates, or all are valid times.
     ahead : array of float, shape (n,)
-        Days from issue to valid time.
+        Days from the issue of each case to its valid time.
     delay : int or str
-        Delay of observations after the valid time: a number of steps in time, or a length of time
-        such as "2D".
+        Time from the valid time of an observation until it is known: a number of steps in time, or
+        a length of time such as "2D".
 
     Returns
     -------
     array of int, shape (n,)
-        At most the number of cases before each case; cases of the same date do not count.
+        Numbers of verified cases, among the cases with an earlier date.
     """
     n = ahead.size
     steps = axis.steps(n)
@@ -48,7 +48,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
 
 
 def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:
-    """Return the numbers of cases that are known some steps before the last case of each count."""
+    """Reduce counts of known cases by a delay of some steps before the last case of each count."""
     if isinstance(span, int) and span > 0:
         newest = np.where(counts > 0, steps[np.maximum(counts - 1, 0)] - span, -1)
         counts = np.searchsorted(steps, newest, side="right")
@@ -61,16 +61,17 @@ def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray
     Parameters
     ----------
     axis : CaseAxis
-        Dates of n observations in order.
+        Dates of n observations, in ascending order.
     starts : array of float, shape (k,)
-        Days, as in ``axis``.
+        Dates of the starts in days, counted as in ``axis``.
     delay : int or str
-        As for :func:`known_cases`; 0 for observations that are known at their own date.
+        Delay of observations, as for :func:`known_cases`. 0 means that an observation is known at
+        its own date.
 
     Returns
     -------
     array of int, shape (k,)
-        -1 if no observation is known.
+        Positions among the n observations; -1 if no observation is known.
     """
     assert axis.days is not None
     span = as_span(delay, "delay")
@@ -79,28 +80,29 @@ def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray
 
 
 def _late(span: object) -> float:
-    """Return a length of time in days; 0 for a number of steps."""
+    """Return a length of time in days; 0 if the length is a number of steps."""
     return span / datetime.timedelta(days=1) if isinstance(span, datetime.timedelta) else 0.0
 
 
 def case_that_knows_late(
     axis: CaseAxis, ahead: xr.DataArray, delay: int | str, dim: Hashable
 ) -> xr.DataArray:
-    """Position of the first case that is issued after each case is known.
+    """Return, for each case, the position of the first case issued once its observation is known.
 
     Parameters
     ----------
     axis, delay
-        As for :func:`known_cases`.
+        Dates of n cases and delay of observations, as for :func:`known_cases`.
     ahead : DataArray
         Days from issue to valid time, over the n cases and optionally their leads.
     dim : hashable
-        Dimension of the cases.
+        Name of the dimension of the cases.
 
     Returns
     -------
     DataArray
-        int64 over the dimensions of ``ahead``; n if the case is not known at any of the n cases.
+        Positions as int64, over the dimensions of ``ahead``. A position is n if none of the n cases
+        was issued after the observation was known.
     """
     values = ahead.transpose(dim, ...).to_numpy()
     found = np.empty(values.shape, np.int64)
@@ -113,7 +115,7 @@ def case_that_knows_late(
 
 
 def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int) -> bool:
-    """Return whether a length, in steps or of time, lies between two of n cases."""
+    """Return whether two of n cases are at least a number of steps, or a length of time, apart."""
     along = measure("refit", as_span(length, "refit"), n, axis.days)
     position = axis.steps(n) if isinstance(length, int) else along.position
     return bool(position[last] - position[first] >= along.length - ROUNDING)
@@ -122,11 +124,11 @@ def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int)
 def first_due(
     axis: CaseAxis, verified: IntArray, known: IntArray, fitted: int, refit: int | str
 ) -> int:
-    """Position of the first verified case after which experts must be refitted.
+    """Return which of the ``verified`` cases is the first after which experts must be refitted.
 
     This case was issued with the experts of the last fit, so no later case was issued with older
-    experts. The position is beyond the last case if there is no such case. ``known`` (n,) has the
-    number of cases that had verified when each case was issued.
+    experts. The result is the number of verified cases if a refit is not due. ``known`` (n,) has
+    the number of cases that had verified when each case was issued.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

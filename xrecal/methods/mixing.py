@@ -1,4 +1,4 @@
-"""Mixture of the components of a pool, and average of their quantiles, as one weighted ensemble."""
+"""Mixture of the components of a pool and average of their quantiles, in one weighted ensemble."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from .base import missing_forecasts
 from .components import OBSERVATIONS, Forecasting, keep_within
 
 AVERAGE = "average"
-"""Name of the block of members from averaged quantiles."""
+"""Name of the block of members with averages of quantiles."""
 
 AVERAGED = 0.5
-"""Share of the mass of the averaged quantiles; the mixture has the rest."""
+"""Share of the mass that the averaged quantiles get; the mixture gets the rest."""
 
 
 class Mixture(NamedTuple):
-    """A mixture for L locations and T forecasts, with the inputs of an average."""
+    """Mixture of components for T forecasts at L locations, and quantiles for an average."""
 
     members: FloatArray
-    """(L, T, k) in blocks, observations first"""
+    """(L, T, k) members in blocks; past observations, if any, are the first block"""
     weights: FloatArray
-    """(L, T, k)"""
+    """(L, T, k) weights of the members"""
     quantiles: Mapping[int, FloatArray]
-    """(L, T, 200) of each component with weight, if an average is needed"""
+    """Quantiles (L, T, 200) of each component with a weight above 0, by the position of the
+    component; empty if the pool has no average"""
     missing: npt.NDArray[np.bool_]
     """(L, T) true for missing forecasts"""
 
     def average(self, shares: FloatArray, bounds: FloatArray) -> None:
-        """Give half of the mass to the last block: the average of the quantiles between bounds.
+        """Fill the last block with averages of quantiles, and give this block half of the mass.
 
-        Weights are (L, T, C) for all components, or (L, 1, C).
+        ``shares`` (L, T, C), or (L, 1, C), are the weights of all C components in this average.
+        ``bounds`` (L, 2) are the bounds of the variable.
         """
         from xrecal.arrays.distributions.pool import average_quantiles
 
@@ -57,9 +59,10 @@ class Mixture(NamedTuple):
 def mixture_of(
     forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int], bounds: FloatArray
 ) -> Mixture:
-    """Mixture of the components with weight (L, C), in blocks of given numbers of members.
+    """Mix the components of a pool by their weights (L, C).
 
-    Members stay between bounds (L, 2), which raw forecasts may exceed.
+    ``blocks`` has the number of members in each block of the result. Members beyond the bounds
+    (L, 2), as in some raw forecasts, are moved to the bounds.
     """
     components, new = forecasting.components, forecasting.new
     shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype

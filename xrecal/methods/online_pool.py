@@ -1,4 +1,4 @@
-"""A pool of experts whose weights change with every verified case."""
+"""Pool of experts, whose weights change with every verified case."""
 
 from __future__ import annotations
 
@@ -62,54 +62,59 @@ from .shared_ckme import SharedCKME, as_shared
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 FORMER = "former_"
-"""Prefix of the slow experts before their last fit."""
+"""Prefix of the parameters from the previous fit of slow experts, before their newest fit."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
-"""Dimensions of the weights."""
+"""Dimensions of the parameters of the weights."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
-"""Dimensions of the corrections."""
+"""Dimensions of the stored errors that correct experts."""
 
 
 @dataclass(frozen=True, repr=False)
 class OnlinePool(Settings):
-    """Experts with weights that change with every verified case: for forecasts issued every day.
+    """Experts whose weights change with every verified case, for forecasts issued every day.
 
-    A :class:`LinearPool` is right as long as the forecast system does not change. Here such a pool
-    is one of several experts. The other experts are its components, the raw forecast, EMOS on all
-    cases, EMOS on the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble
-    mean, and a CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME
-    are experts a second time, corrected for their expected error in mean and spread. The pool is an
-    expert a third time, corrected in the mean alone. A regression on the last 400 errors of the
-    expert predicts the expected error.
+    A :class:`LinearPool` suits a forecast system that does not change. An online pool has a linear
+    pool, called the pool below, as one of several experts. The other experts are the pool's
+    components, the raw forecast, EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases,
+    the last 91 errors added to the ensemble mean, and a CKME of the last 250 errors, with a
+    half-life of 60 cases. Three more experts are corrected for an expected error: the pool and this
+    CKME in mean and spread, and the pool in the mean alone. A regression on the last 400 errors of
+    the uncorrected expert predicts the expected error.
 
-    Each expert forecasts 100 quantiles. The issued forecast is the average of the experts, level by
-    level. Bernstein online aggregation [1]_ sets the weights of each level and smooths them over
-    levels [2]_, for three rates of forgetting at once. Each rate is a strategy, and the pool alone
-    is one more strategy. Strategies have weights by their CRPS. At a bound the probabilities are
-    mixed. Before any case the experts have equal weights, except the raw forecast: it has more, up
+    Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
+    the experts' quantiles. If the variable has a bound, the probability of the bound is an average
+    of the experts' probabilities. Bernstein online aggregation [1]_ computes the weights at each
+    level, and smooths the weights over the levels [2]_. The aggregation forgets past cases at three
+    rates, and the weights at each rate are a strategy. The pool alone is one more strategy. The
+    issued forecast averages the strategies; a strategy with a smaller CRPS gets a larger weight.
+    Before the first case the experts have equal weights, except that the raw forecast has more, up
     to half, if it has a large weight in the pool.
 
-    With several places, the weights come from common regrets too. A common regret is a mean over
-    places, for all cases that had verified at any place by then. The regrets of a place are in
-    units of its CRPS. For each rate there are two more strategies: one from half own and half
-    common regrets, and one from common regrets alone. If there are more than 64 places, a sample
-    chosen by their labels represents all places. An update of several places computes common
-    regrets of these places. An update of a single place uses the latest stored common regrets.
+    With several places, the weights also depend on common regrets. A common regret is the mean of
+    the regrets of all places, each in units of the CRPS of its place. This mean counts all cases
+    that have verified so far at any place. Each rate has two more strategies: one from half own and
+    half common regrets, and one from common regrets alone. If there are more than 64 places, a
+    sample of 64 places, chosen by their labels, represents all places. An update of several places
+    computes the common regrets of these places. An update of a single place uses the latest stored
+    common regrets.
 
     With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
-    expert that all places share: a :class:`CKME` of all cases. Before any case the shared expert
-    has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow experts
-    of the place were fitted to. At a place with too few cases it has all the weight. An update adds
-    the new cases of all places to the sums of the shared expert. For a place that an update adds,
-    the shared expert issues forecasts from the features and the own cases of the place.
+    shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
+    expert has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow
+    experts of the place were fitted to. At a place with too few cases the shared expert has all the
+    weight. An update adds the new cases of all places to the sums of the shared expert. If an
+    update adds a place, the shared expert issues its forecasts from the features and the cases of
+    this place.
 
-    ``fit`` holds out the end of the hindcast, fits the experts to the rest, and learns weights from
-    their forecasts of the end. Then it fits the experts to all cases. ``model.update`` learns from
-    each case, in order. The weights change by the forecasts that the experts made at the start of
-    the case, from the cases verified by then. Then the experts learn from the case. The slow
-    experts, which are the pool and EMOS on all cases, are fitted again at intervals of ``refit``.
-    One update with thirty days makes the same model as thirty updates.
+    ``fit`` first fits the experts without the last cases of the hindcast, and learns the weights
+    from the experts' forecasts of these last cases. Then ``fit`` fits the experts to all cases.
+    ``model.update`` learns from the new cases, one after another. It first compares the case with
+    the forecasts that the experts made at its start, from the cases that had verified then, and
+    changes the weights. After that, the experts learn from the case. The slow experts, which are
+    the pool, its components and EMOS on all cases, are fitted again at intervals of ``refit``. One
+    update with thirty days makes the same model as thirty updates of one day.
 
     Parameters
     ----------
@@ -117,17 +122,19 @@ class OnlinePool(Settings):
         Methods of the pool, as in :class:`LinearPool`.
     delay : int, str or timedelta
         Time from the valid time of an observation until it is known: a number of cases, or a length
-        of time such as "2D". Valid times follow from labels: start plus lead, or a coordinate
-        ``valid_time``. Without either, each case verifies before the next one is issued.
+        of time such as "2D". Valid times come from labels: start plus lead, or a coordinate
+        ``valid_time``. Without these labels, each case verifies before the next case is issued.
     refit : int, str or timedelta
         Time between two fits of the slow experts: a number of cases, or a length of time such as
-        "90D". It is longer if forecasts take longer to verify.
+        "90D". The time is longer if forecasts take longer than ``refit`` to verify.
     bounds : "auto", (lower, upper) or None
-        As in :class:`CKME`. Each fit of the slow experts finds them again.
+        Bounds of the variable, as in :class:`CKME`. With "auto", each fit of the slow experts finds
+        the bounds again.
     condition_on : str or tuple of str, optional
         Covariates of the pool and of EMOS on all cases; by default as in :class:`LinearPool`.
     forest : "auto", True or False
-        Forest of the pool, as in :class:`LinearPool`. Refits need scikit-learn too.
+        Forest of the pool, as in :class:`LinearPool`. An update that fits the pool again also needs
+        scikit-learn.
     gap : int, str or timedelta
         Gap of the pool, as in :class:`LinearPool`.
 
@@ -174,18 +181,18 @@ class OnlinePool(Settings):
 
     @property
     def law(self) -> SharedCKME | None:
-        """The law of errors that all places share, which ``fit`` adds to the methods."""
+        """Method of the expert that all places share; None without such an expert."""
         given = self.methods if isinstance(self.methods, tuple) else ()
         return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 
     def _with_law(self, methods: tuple[Method, ...] | None) -> tuple[Method, ...] | None:
-        """Methods of the pool, and the law of errors that all places share."""
+        """Add the method of the shared expert, if there is one, to the methods of the pool."""
         return methods if methods is None or self.law is None else (*methods, self.law)
 
     @property
     @once
     def pool(self) -> LinearPool:
-        """The pool that is refitted at intervals."""
+        """The linear pool, which is one of the slow experts."""
         given, bounds = {name: getattr(self, name) for name in OF_POOL}, self.bounds
         if self.methods is not None:
             bounds = "auto"
@@ -196,23 +203,23 @@ class OnlinePool(Settings):
     @property
     @once
     def experts(self) -> Experts:
-        """All experts that get weights."""
+        """All experts of the online pool."""
         return Experts(self.pool, self.bounds, self.law)
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the pool, the other slow experts, and the shared law of errors."""
+        """Methods of the linear pool, EMOS on all cases, the recent CKME, and the shared method."""
         experts, law = self.experts, self.law
         own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
         return own if law is None else (*own, law)
 
     @property
     def shared_by_places(self) -> Method:
-        """Method of the expert that places share if many of their cases are pooled."""
+        """Method of the shared expert, if a fit pools many cases."""
         return self.pool.shared_by_places
 
     def with_shared(self, method: Method) -> OnlinePool:
-        """Return this pool with one more expert, which places share and which keeps learning."""
+        """Return the online pool with a shared expert, whose ``method`` keeps learning."""
         law = replace(as_shared(method), keeps_sums=True)
         methods = (*self.pool.mixed, law)
         return replace(self, methods=methods, condition_on=None, forest="auto")
@@ -224,32 +231,32 @@ class OnlinePool(Settings):
 
     @property
     def knows_novelty(self) -> bool:
-        """True if the pool or the shared law of errors compares forecasts with past ones."""
+        """True if the linear pool or the shared expert compares forecasts with past forecasts."""
         return self.pool.knows_novelty or self.law is not None
 
     @property
     def mostly(self) -> LinearPool:
-        """The pool."""
+        """The linear pool, which needs most of the time of a fit."""
         return self.pool
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates of the pool, and the verification time."""
+        """Names of the covariates of the linear pool, and of the time from issue to valid time."""
         return (*self.pool.covariates, AHEAD)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Quantiles that belong to no past case."""
+        """Return -1 for each issued quantile, because quantiles belong to no past case."""
         return np.full(N_LEVELS, -1), None
 
     @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of each place, and of the shared law of errors."""
+        """Return the parameters of each place, and of the shared expert."""
         shared, n = self.experts.shared, max(n_features - 1, 0)
         of_all = {} if shared is None else shared.stored_parameters(n)
         return {**self.parameters_of_place(n_features), **of_all}
 
     def parameters_of_place(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the weights, and of the slow experts from their last two fits."""
+        """Return the parameters of the weights, and of the last two fits of the slow experts."""
         from xrecal.arrays.online.state import FORGETTING, PARTS
 
         labels = self.experts.labels
@@ -280,11 +287,11 @@ class OnlinePool(Settings):
             "error": Parameter(
                 "normal scores of the last cases", dims={WHOSE: 2, ERROR: REMEMBERED}
             ),
-            "error_case": replace(last("cases of these"), dims={ERROR: REMEMBERED}),
-            "last_learned": last("last case that weights were learned from"),
+            "error_case": replace(last("cases of these normal scores"), dims={ERROR: REMEMBERED}),
+            "last_learned": last("last case from which weights were learned"),
             "last_fitted": last("last case of the newest fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case of the fit of slow experts before that", for_updates=True
+                "last case of the previous fit of slow experts", for_updates=True
             ),
             **slow,
             **former,
@@ -297,7 +304,10 @@ class OnlinePool(Settings):
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Settle the covariates; raise ValueError for lengths of time without dates."""
+        """Return the method with its covariates, and a remark or None.
+
+        Raises ValueError if ``delay`` or ``refit`` is a length of time and the cases have no dates.
+        """
         for name in ("delay", "refit"):
             if isinstance(getattr(self, name), str) and axis.days is None:
                 raise ValueError(
@@ -316,33 +326,33 @@ class OnlinePool(Settings):
     @property
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Choices of the slow experts, from all cases and from those before the warm-up."""
+        """Sizes of choices, made once from all cases and once from the cases before the warm-up."""
         own = self.experts.choice_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Losses of the candidates of the slow experts, for both fits of their choices."""
+        """Sizes of losses, from all cases and from the cases before the warm-up."""
         own = self.experts.evidence_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Joint choices of the slow experts, each from its own cases."""
+        """Return joint choices, from all cases and from the cases before the warm-up."""
         of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices of the slow experts between joint and own choices."""
+        """Return choices (L, ...) that lie between joint choices and the places' own choices."""
         earlier = (earlier_choices(together), earlier_choices(own))
         of_warm_up = self.experts.with_own(*earlier, share).items()
         both = self.experts.with_own(together, own, share)
         return both | {EARLIER + n: a for n, a in of_warm_up}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices of the slow experts, from all cases and from those before the warm-up."""
+        """Search for choices, once with all cases and once with the cases before the warm-up."""
         parts = []
         for one, _ in each_place(cases, {}):
             found = self.experts.choose(one, min_samples)
@@ -356,7 +366,7 @@ class OnlinePool(Settings):
         return {name: np.concatenate([own[name] for own in parts]) for name in parts[0]}
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Fit the experts, and learn their weights from the last cases."""
+        """Fit the experts, and learn their weights from forecasts of the last cases."""
         return self._learned(
             cases,
             blank_arrays(
@@ -367,17 +377,17 @@ class OnlinePool(Settings):
         )
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Update the weights with the new cases, one by one, and refit experts when due."""
+        """Update the weights with the new cases, one by one, and refit slow experts when due."""
         names = self.parameters_of_place(cases.covariates.n_features)
         own = {name: fitted[name] for name in names}
         return self._learned(cases, own, Fitting(min_samples), together=False)
 
     def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Said]:
-        """Quantiles of the experts for the first new cases."""
+        """Return the experts' quantiles of the first new cases at each location."""
         return quantiles_of_new(self.experts, self.delay, cases, fitted)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Averages of the quantiles of the experts, as equally weighted members."""
+        """Return averages of the experts' quantiles, as members with equal weights."""
         from xrecal.arrays.online.aggregation import issue
 
         experts, n = self.experts, cases.observations.shape[1]
@@ -401,7 +411,10 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts, relative to cases of the pool or of the shared expert."""
+        """Return the novelty (L, T) of forecasts, from the linear pool if it can compute novelty.
+
+        At places without a fit of the linear pool, the shared expert computes the novelty.
+        """
         _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
@@ -415,7 +428,7 @@ class OnlinePool(Settings):
     def _learned(
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
-        """Update all locations with their cases, from a given state."""
+        """Update all locations with their cases, starting from the state ``given``."""
         parts, known = [], cases.foretold
         said = self.foretell_locations(cases, given) if known is None else known
         for i, (one, part) in enumerate(each_place(cases, given)):
@@ -436,9 +449,11 @@ class OnlinePool(Settings):
     def _begun(
         self, cases: Cases, blank: Arrays, fitting: Fitting, *, together: bool = False
     ) -> Arrays:
-        """First fit of a location, to as many cases as it needs, and updates with the later cases.
+        """Fit the experts at a location for the first time, and train their weights.
 
-        With ``together`` the fit is to all cases at once, and the last cases update the weights.
+        The first fit is to the first ``min_samples`` cases, and later cases update the location.
+        With ``together``, the first fit is to the cases before the warm-up. The warm-up cases then
+        update the weights, and a last fit is to all cases.
         """
         verified, min_samples = (
             np.flatnonzero(np.isfinite(cases.observations[0])),
@@ -477,9 +492,10 @@ class OnlinePool(Settings):
     ) -> Arrays:
         """Update a location with all cases that have verified since the last update.
 
-        Each case is forecast separately, so the result does not depend on how many come at once.
-        With ``together``, all cases between two fits are forecast at once, which is faster and
-        equal up to rounding. ``before`` holds known quantiles of experts for some cases.
+        The experts forecast each case separately, so the result does not depend on the number of
+        cases in an update. With ``together``, the experts forecast all cases between two fits at
+        once, which is faster and gives the same result up to rounding. ``before`` has quantiles of
+        experts for some cases, if known already.
         """
         known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
@@ -496,7 +512,7 @@ class OnlinePool(Settings):
         return part
 
     def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
-        """A location with the mean weights of its experts, after the first fit."""
+        """Add the mean weights of the experts to the parameters of a location that has a fit."""
         from xrecal.arrays.online.aggregation import mean_weights
 
         if part["last_fitted"][0] < 0:
@@ -516,9 +532,9 @@ class OnlinePool(Settings):
         *,
         together: bool,
     ) -> tuple[FloatArray, Errors]:
-        """Quantiles (1, T, K, J) that experts issued for some cases.
+        """Return the quantiles (1, T, K, J) that experts forecast for the cases ``which`` (T,).
 
-        Also returns the errors of these cases.
+        Also returns the stored errors of experts, with the errors of these cases added.
         """
         experts, said = self.experts, []
         errors, at_issue = Errors.of(part, cases, known, which)
@@ -550,7 +566,7 @@ class OnlinePool(Settings):
         return np.concatenate(said, axis=1), errors
 
     def _fitted_again(self, cases: Cases, part: Arrays, last: int, fitting: Fitting) -> Arrays:
-        """Refit the slow experts of a location to the cases up to ``last``."""
+        """Refit the slow experts of a location to the cases up to position ``last``."""
         learned = cases.select(np.arange(last + 1))
         names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
         former = {FORMER + name: part[name] for name in names}

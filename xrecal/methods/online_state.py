@@ -1,4 +1,4 @@
-"""State of an online pool at one place: its fits, weights and regrets."""
+"""State of an online pool at one place: fits, weights and regrets."""
 
 from __future__ import annotations
 
@@ -22,36 +22,39 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.state import State
 
 WARM_UP = 180
-"""Number of cases at the end of the hindcast that train the weights, or half of all."""
+"""Largest number of cases of the warm-up. The warm-up trains the weights with the last cases of the
+hindcast, at most half of all cases."""
 
 SHORT = 30
-"""Number of cases of a place at which its own experts and the shared expert have equal prior
-weights."""
+"""Number of cases of a place at which its own experts together and the shared expert have equal
+weights before the first case."""
 
 EARLIER = "earlier:"
-"""Prefix of choices made without the cases that train the weights."""
+"""Prefix of choices that were made without the cases of the warm-up."""
 
 COMMON = "common_regret"
-"""Name of the parameter that all places share."""
+"""Name of the parameter with the common regrets, which are the same at all places."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) of experts by label, for a case and the number of cases of slow experts."""
+"""Quantiles (1, J) that experts forecast, by label. The outer keys are the position of a case, and
+the number of cases that the slow experts were fitted to."""
 
 NOTHING_SAID: Said = MappingProxyType({})
+"""Empty mapping of forecasts by experts."""
 
 AHEAD_OF_REFIT = 32
-"""Largest number of new cases for which experts at many places are computed together."""
+"""Largest number of new cases for which the experts of many places forecast together."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
-"""Parameters named like the fields of :class:`xrecal.arrays.online.state.State`."""
+"""Names of the parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
 
 
 class Fitting(NamedTuple):
-    """Inputs for fitting slow experts."""
+    """Inputs of a fit of slow experts."""
 
     min_samples: int
     choices: FitArrays | None = None
-    """(L, ...) given choices"""
+    """Choices (L, ...) that the fit uses; with None, the fit searches for choices."""
 
     def at(self, place: int) -> Fitting:
         """Return the inputs at one location."""
@@ -61,38 +64,38 @@ class Fitting(NamedTuple):
         return self._replace(choices={name: array[own] for name, array in self.choices.items()})
 
     def in_warm_up(self) -> Fitting:
-        """Return the inputs for fits before the warm-up, which must not use its cases."""
+        """Return the inputs of a fit that must not know the cases of the warm-up."""
         if self.choices is None:
             return self
         return self._replace(choices=earlier_choices(self.choices))
 
 
 def earlier_choices(choices: FitArrays) -> Arrays:
-    """Choices from before the warm-up, under their own names."""
+    """Return the choices made without the cases of the warm-up, without the prefix of names."""
     return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
 
 
 def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
-    """Yield cases and arrays of one location at a time."""
+    """Return a list with the cases and the arrays of each location."""
     places = [slice(i, i + 1) for i in range(cases.observations.shape[0])]
     return [(cases.take(at), {name: a[at] for name, a in arrays.items()}) for at in places]
 
 
 def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values padded to the shape of other values, as there may be fewer landmarks."""
+    """Pad values with -1 to the shape of other values, because a fit may have fewer landmarks."""
     room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
     return np.pad(values, room, constant_values=-1).astype(like.dtype)
 
 
 def state_of(part: FitArrays) -> State:
-    """State of the weights."""
+    """Return the state of the weights, from the parameters of a location."""
     from xrecal.arrays.online.state import State
 
     return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
 
 
 def record_known(cases: Cases, part: FitArrays) -> None:
-    """Record the earlier regrets of a location, if a first pass asks for them."""
+    """Add the earlier regrets of a location to the record of a first pass, if there is one."""
     from xrecal.arrays.online.common import Record, comparable
 
     if isinstance(cases.common, Record) and cases.common.with_known:
@@ -100,7 +103,7 @@ def record_known(cases: Cases, part: FitArrays) -> None:
 
 
 def common_at_end(cases: Cases) -> Arrays:
-    """Common regrets (1, ...) of locations at the end, if a first pass found any."""
+    """Return the last common regrets (1, ...), or nothing if no first pass has computed them."""
     from xrecal.arrays.online.common import Timeline
 
     common = cases.common
@@ -108,7 +111,7 @@ def common_at_end(cases: Cases) -> Arrays:
 
 
 def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) -> Arrays:
-    """Empty parameters (L, ...) of locations with n cases."""
+    """Return parameters (L, ...) without values, for locations with n cases."""
     blank: Arrays = {}
     for name, parameter in parameters.items():
         shape = n_locations, *parameter.sizes(n).values()
@@ -118,12 +121,16 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """Number of cases (n,) of a location that had verified when each was issued."""
+    """Return how many cases had verified when each of n cases of a location was issued."""
     return known_cases(cases.axis, _ahead(cases), delay)
 
 
 def verification_times(cases: Cases) -> FloatArray:
-    """Verification times of cases (n,) of a location, in days or steps, over all locations."""
+    """Return the times (n,) at which the cases of a location verify, in ascending order.
+
+    Times are in days, or in steps for cases without dates, so times of different locations can be
+    compared.
+    """
     ahead = _ahead(cases)
     if cases.axis.days is None:
         return cases.axis.steps(ahead.size).astype(np.float64)
@@ -132,15 +139,15 @@ def verification_times(cases: Cases) -> FloatArray:
 
 
 def _ahead(cases: Cases) -> FloatArray:
-    """Lead times of cases (n,)."""
+    """Return the days (n,) from the issue to the valid time of each case of a location."""
     ahead: FloatArray = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
     return ahead
 
 
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
-    """Cases at the end that train the weights.
+    """Return the positions of the warm-up cases, the last cases of a location, that train weights.
 
-    Only cases with enough verified cases before them count.
+    A case is left out if fewer than ``min_samples`` cases had verified when it was issued.
     """
     verified = np.flatnonzero(np.isfinite(cases.observations[0]))
     last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
@@ -148,11 +155,12 @@ def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
 
 
 def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learning:
-    """Settings of the weights at a location; the pool, named last, is also a strategy.
+    """Return the settings with which the weights of a location are learned.
 
-    The prior of the raw forecast follows its weight in the pool: if the pool hardly changes
-    forecasts, experts that do change them must earn their weight. The prior of the shared expert
-    is larger if the slow experts of the place were fitted to fewer cases.
+    The linear pool, which is the last expert, is also a strategy. The prior weight of the raw
+    forecast follows its weight in the linear pool. If this pool hardly changes forecasts, experts
+    that change them must earn their weight. The prior weight of the shared expert is larger if the
+    slow experts of the place were fitted to fewer cases.
     """
     from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 
@@ -172,7 +180,7 @@ def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learni
 def quantiles_of_new(
     experts: Experts, delay: int | str, cases: Cases, given: FitArrays
 ) -> Sequence[Said]:
-    """Quantiles of the experts of each location for the first new cases, before any refit."""
+    """Return the experts' quantiles of the first new cases at each location, before any refit."""
     n_slow = given["last_fitted"] + 1
     known = np.array([known_of(one, delay) for one, _ in each_place(cases, {})])
     new = np.isfinite(cases.observations) & (n_slow[:, np.newaxis] > 0)
@@ -189,7 +197,11 @@ def quantiles_of_new(
 def weights_learned(
     experts: Experts, cases: Cases, part: FitArrays, which: IntArray, said: FloatArray
 ) -> State:
-    """State of a location's weights after some cases; a first pass records each step."""
+    """Return the state of a location's weights after it has learned from the cases ``which``.
+
+    ``said`` (1, n, K, J) has the quantiles of the experts for these n cases. A first pass records
+    the change of the regrets by each case.
+    """
     from xrecal.arrays.online.aggregation import learn
     from xrecal.arrays.online.common import Common, Record, comparable
 

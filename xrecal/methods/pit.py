@@ -1,4 +1,4 @@
-"""Recalibration by the probability integral transforms (PIT) of the calibration cases."""
+"""Recalibration by the probability integral transforms (PIT) of past cases."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .climatology import similarity_weights
 from .settings import Settings
 
 SEED = 0
-"""Seed of the random numbers that place an observation within a jump of the forecast's CDF."""
+"""Seed of the random numbers that choose the PIT of an observation at a jump of the CDF."""
 
 
 class KeepsPIT(Settings):
-    """Base of methods that learn only the PIT of the calibration cases."""
+    """Base of methods that learn from the PIT of past cases."""
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """PIT of the cases."""
+        """Return the parameter: PIT of each case."""
         meaning = "probability integral transform of each case"
         return {"pit": Parameter(meaning, dims={"calibration": -1})}
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
+        """Compute the PIT (L, n) of the cases; see :func:`xrecal.arrays.pit_values`."""
         pit = _pit(cases, np.arange(cases.observations.shape[1]))
         n_cases = np.isfinite(pit).sum(-1).astype(np.int32)
         few = n_cases < min_samples
@@ -38,7 +38,7 @@ class KeepsPIT(Settings):
         return {"n_cases": n_cases, "status": TOO_FEW * few, "pit": pit}
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """PIT of the added cases (L, n), with new random numbers; NaN without a fit."""
+        """Compute the PIT (L, n) of the added cases; NaN at locations without a fit."""
         pit = _pit(added, slots)
         pit[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return {"pit": pit}
@@ -46,18 +46,19 @@ class KeepsPIT(Settings):
 
 @dataclass(frozen=True, repr=False)
 class PITRecalibration(KeepsPIT):
-    """Recalibrated CDF ``F_Z(F(y))``, with F_Z the distribution of the PIT of past observations.
+    """Recalibration of a CDF F to ``F_Z(F(y))``, where F_Z is the CDF of past PIT values.
 
-    The members are the forecast's quantiles at the levels of the past observations in their own
-    forecasts [1]_. This makes the PIT uniform over all forecasts together, but not given the
-    forecast. If an observation equals members, its PIT is a random number between the two values of
-    the CDF, the same for every fit. The PIT of an observation outside the ensemble is 0 or 1.
+    The members are quantiles of the raw forecast; their levels are the PIT values of past
+    observations in past forecasts [1]_. This makes the PIT uniform over all forecasts together, but
+    not given the forecast. If an observation equals members, the CDF jumps at the observation, and
+    the PIT is a random number between both ends of the jump. This number is the same in every fit.
+    The PIT of an observation outside the ensemble is 0 or 1.
 
     Parameters
     ----------
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. Past PIT values have weights by the similarity of their
-        covariates to those of the forecast, as in :class:`Climatology`.
+        Covariates: "season" or names. Each past case gets a weight by the similarity of its
+        covariates to the covariates of the forecast, as in :class:`Climatology`.
 
     References
     ----------
@@ -74,7 +75,7 @@ class PITRecalibration(KeepsPIT):
     condition_on: str | tuple[str, ...] | None = None
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Quantiles at past levels; see :func:`xrecal.arrays.recalibrated_members`."""
+        """Return ensembles of quantiles; see :func:`xrecal.arrays.recalibrated_members`."""
         from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
 
         members = recalibrated_members(new.forecasts, fitted["pit"])
@@ -85,9 +86,9 @@ class PITRecalibration(KeepsPIT):
 
 
 def _pit(cases: Cases, slots: IntArray) -> npt.NDArray[Any]:
-    """PIT (L, n) of the cases at these positions (n,).
+    """Compute the PIT (L, n) of cases with the positions ``slots`` (n,).
 
-    Random numbers depend on the case alone, so chunks cannot change them.
+    Random numbers depend on the position of the case alone, so chunks cannot change them.
     """
     from xrecal.arrays.baselines.pit_recalibration import pit_values
     from xrecal.arrays.distributions.draws import hash_uniform

@@ -1,4 +1,4 @@
-"""The linear pool: a mixture of methods with weights from held-out cases."""
+"""Linear pool: a mixture of methods, whose weights come from forecasts of held-out cases."""
 
 from __future__ import annotations
 
@@ -65,95 +65,99 @@ from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
 
 SCORES = "scores"
-"""Evidence of a pool: CRPS of held-out forecasts of each component, in units of the smallest."""
+"""Key of evidence of a pool: CRPS of each component's held-out forecasts, divided by the smallest
+CRPS of a component."""
 
 EVIDENCE = "evidence"
-"""Choice of a pool: trust in recalibration, 0 to 1; for a single place, its number of cases."""
+"""Key of one of a pool's choices. The choices of a single place have the number of cases under this
+key; joint choices have the trust in recalibration, from 0 to 1."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Choices of a pool besides the choices of its components, by their names in the state."""
+"""Keys of choices of a pool that do not belong to a component; the state has the same keys."""
 
 
 @dataclass(frozen=True, repr=False)
 class LinearPool(Settings):
     """Mixture of methods, with the weights that forecast held-out cases best.
 
-    No single method is right everywhere, and the method that looks best on few cases often is not.
-    The pool gives each of its components a weight. The weights minimise the CRPS of mixtures of
-    held-out forecasts. These are forecasts of blocks of cases, and forecasts of later cases from
-    earlier ones, which show drift. Forecasts from earlier cases begin with the second year, so that
-    the earlier cases contain all seasons. A small penalty draws the weights towards the methods
-    that do best alone. Components given the season lose weight if the record has less than two
-    years and its errors jumped rather than followed the season.
+    No single method is the best everywhere, and few cases often do not show which method is best.
+    So the pool mixes its components, each with a weight. The weights minimise the CRPS of mixtures
+    of held-out forecasts. Some of these forecasts come from fits without a block of cases, and some
+    come from fits to earlier cases alone, which show drift. If the record has two years or more,
+    forecasts from earlier cases begin with the second year, so that the earlier cases contain all
+    seasons. A small penalty draws the weights towards the components that are best alone.
+    In a record of less than two years, a jump of the errors at one date may look like a seasonal
+    cycle. If a jump explains the errors better, components that use the season lose weight.
 
-    Half of the mass is the mixture of the distributions. The other half is the average of their
-    quantiles, which is sharper if methods agree on the shape and not on the position. At a bound
-    the probabilities are mixed: the average of rain and no rain is not drizzle.
+    Half of the mass is the mixture of the components' distributions. The other half is the average
+    of their quantiles. This average is sharper than the mixture if components agree on the shape of
+    the distribution and not on its position. At a bound, the pool averages probabilities instead of
+    quantiles, because an average of quantiles with and without rain would be drizzle.
 
-    The result is a weighted ensemble, with these blocks of members: one of past observations, for
-    all methods that give them weights; one of past errors for each CKME; and 200 equal-mass
-    quantiles for each other method and for the ``average``. The coordinate ``component`` names the
-    block of each member. With a pooled fit to more than 1500 cases, each place has a pool. It has
+    The recalibrated forecast is a weighted ensemble, whose members are in blocks. One block has
+    past observations, for all methods that give weights to past observations. Each CKME of errors
+    has a block of past errors. Each other method, and the ``average``, has a block of 200 quantiles
+    at equally spaced levels. The coordinate ``component`` names the block of each member. With a
+    pooled fit to more than 1500 cases, each place has a pool of its own. Each of these pools has
     one more component, ``ckme_shared``: the :class:`CKME` that all places share.
 
-    A CKME chooses its ridge, kernel and bounds on all calibration cases, before the pool gives
-    weights to its held-out forecasts. This favours a CKME a little over methods without such
-    choices.
+    A CKME chooses its ridge, kernel and bounds on all past cases, and the pool then uses held-out
+    forecasts with these choices. This favours a CKME slightly over methods without such choices.
 
-    Components have names by method and covariates:
+    The names of components consist of method and covariates:
 
-    - ``ckme_season``: errors in units of the spread that EMOS gives, with weights by similarity of
-      forecast and season;
-    - ``ckme_shapes_season``: the same, but compares forecasts without their means;
-    - ``ckme``: errors around a regression on the forecast mean, with weights by similarity of the
-      forecast and of covariates other than the season;
-    - ``idr_season`` and ``climatology``;
-    - ``raw``: the forecast as issued.
+    - ``ckme_season`` has errors in units of the spread that EMOS gives, with weights by similarity
+      of forecast and season;
+    - ``ckme_shapes_season`` is like ``ckme_season``, but compares forecasts without their means;
+    - ``ckme`` has errors around a regression on the forecast mean, with weights by similarity of
+      the forecast and of covariates other than the season;
+    - ``idr_season`` and ``climatology`` are :class:`IDR` and :class:`Climatology`;
+    - ``raw`` is the raw forecast.
 
-    If you give a CKME with several supports to choose from, each support is a component, and its
-    name ends in the support: past ``observations``, or past errors around the ``mean``, around a
-    ``regression``, ``standardised``, or as a ``ratio`` to the mean. With predictors, which are
-    covariates other than the season, the first two of the list occur twice: around EMOS with
-    predictors, ``..._standardised``, and without them, ``..._standardised_plain``. With many
-    predictors there is ``forest_season_...`` too: errors in units of the spread that EMOS gives,
-    with weights by the leaves of a forest. ``model.state["pool_weight"].description`` lists the
-    settings of each component.
+    If you pass a CKME with several supports, each support is a component, and its name ends in the
+    support: past ``observations``, or past errors around the ``mean``, around a ``regression``,
+    ``standardised``, or as a ``ratio`` to the mean. Predictors are covariates other than the
+    season. With predictors, the first two components of the list occur twice: ``..._standardised``
+    uses predictors in EMOS, and ``..._standardised_plain`` does not. With many predictors, the pool
+    also has ``forest_season_...``: errors in units of the spread that EMOS gives, with weights by
+    the leaves of a forest. ``model.state["pool_weight"].description`` lists the settings of each
+    component.
 
     Parameters
     ----------
     methods : tuple of Method, optional
-        Methods to mix. A CKME with several supports becomes one component for each of them. By
-        default the pool has the components above. Without the season, or if it hardly varies, it
-        has CKME, CKME of shapes, IDR, climatology and the raw forecast.
+        Methods to mix. A CKME with several supports becomes one component for each support. By
+        default the pool has the components above. If the cases do not allow the season as a
+        covariate, the default pool has CKME, CKME of shapes, IDR, climatology and the raw forecast.
     average : "auto" or None
-        "auto": half of the mass is the average of quantiles. None: all of it is the mixture.
+        "auto": half of the mass is the average of quantiles. None: all mass is the mixture.
     tails : "auto" or None
-        Distribution beyond the record. "auto": a generalised Pareto tail replaces the outer
-        twentieth to tenth of the mass, on each side without a bound. The fit learns it from the
-        observations that exceeded mixtures of held-out forecasts. None: no tail.
+        Distribution outside the observed range. "auto": a generalised Pareto tail replaces the
+        outermost 5 to 10 % of the mass, on each side without a bound. The fit learns the tail from
+        observations beyond mixtures of held-out forecasts. None: no tail.
     novelty : "auto" or None
         "auto": components whose members are past observations lose weight to the other recalibrated
-        components, in the mixture and in the average. This happens if forecasts are unlike past
-        ones, or if the other components put much of the mass beyond the observed range. None: all
-        components keep their weight.
+        components, in the mixture and in the average. They lose weight if the forecast is unlike
+        past forecasts, or if the other components put much of the mass outside the observed range.
+        None: all components keep their weight.
     bounds : "auto", (lower, upper) or None
-        Bounds of the default methods, as in :class:`CKME`. Methods that you give have bounds of
+        Bounds of the default methods, as in :class:`CKME`. Methods that you pass have bounds of
         their own.
     condition_on : str or tuple of str, optional
-        Covariates. By default the season, if the cases have dates that cover most of a year and
-        differ in their season. An empty tuple means no covariates. Methods that you give take these
-        covariates if their own ``condition_on`` is None.
+        Covariates. The default is the season, if the dates of the cases cover most of a year and
+        several seasons. An empty tuple means no covariates. Methods that you pass use the
+        covariates of the pool if their own ``condition_on`` is None.
     gap : int, str or timedelta
-        Cases next to the held-out ones that a fit does not learn from, as in :class:`CKME`. The
-        pool uses the gap for its weights. A CKME without a gap of its own uses it for its choices.
+        Width of the gap on both sides of the held-out cases, as in :class:`CKME`. The pool learns
+        its weights with this gap. A CKME without a gap of its own makes its choices with this gap.
     year_start : str or int, optional
-        Date at which years of cases begin, as in :class:`CKME`. The pool and a CKME use it as they
-        use ``gap``.
+        Date at which years of cases begin, as in :class:`CKME`. The pool and a CKME use this date
+        as they use ``gap``.
     forest : "auto", True or False
-        Whether the pool mixes ``forest``, past errors weighted by the leaves of a forest, with the
-        methods above. "auto": from five covariates beside the season and 200 cases on. The fit
-        needs scikit-learn to grow trees (``pip install 'xrecal[predictors]'``); forecasts and
-        updates do not.
+        True if the pool mixes a forest, which weights past errors by the leaves of trees, with the
+        components above. "auto" means True with at least 200 cases and five covariates besides the
+        season. A fit needs scikit-learn to grow trees (``pip install 'xrecal[predictors]'``);
+        forecasts and updates do not.
 
     Examples
     --------
@@ -191,7 +195,7 @@ class LinearPool(Settings):
             raise ValueError("LinearPool: give bounds to the named methods, not to the pool")
         if self.forest is True:
             raise ValueError(
-                "LinearPool: leave out forest or methods; a forest joins the usual methods alone"
+                "LinearPool: leave out forest or methods; a forest joins only the default methods"
             )
         require_same_covariates(self.mixed, self.covariates)
         if len(set(self.mixed)) < len(self.mixed):
@@ -200,7 +204,7 @@ class LinearPool(Settings):
     @property
     @once
     def mixed(self) -> tuple[Method, ...]:
-        """The methods of the mixture."""
+        """Methods of the mixture, with the covariates, gap and year start of the pool."""
         names = names_of(self.condition_on) or None
         mixed = self.methods
         if mixed is None:
@@ -216,7 +220,7 @@ class LinearPool(Settings):
 
     @property
     def shared_by_places(self) -> CKME:
-        """Method of the component that places share, if each place has a pool of its own."""
+        """Method of the shared component, if a fit pools many cases and each place has a pool."""
         return CKME(
             condition_on=self.covariates or None,
             bounds=self._given_bounds,
@@ -225,7 +229,7 @@ class LinearPool(Settings):
         )
 
     def with_shared(self, method: Method) -> LinearPool:
-        """The pool with one more component, which places share."""
+        """Return the pool with one more component: a method whose fit all places share."""
         mixed = (*self.mixed, method)
         return replace(self, methods=mixed, bounds="auto", condition_on=None, forest="auto")
 
@@ -237,13 +241,13 @@ class LinearPool(Settings):
 
     @property
     def _given_bounds(self) -> Bounds:
-        """Bounds of the first method with bounds."""
+        """Setting ``bounds`` of the first method that has this setting."""
         return next((vars(m)["bounds"] for m in self.mixed if "bounds" in vars(m)), "auto")
 
     @property
     @once
     def components(self) -> tuple[Component, ...]:
-        """Distributions with a weight each."""
+        """Components of the mixture, each with a weight."""
         return components_of(self.mixed)
 
     @property
@@ -254,11 +258,11 @@ class LinearPool(Settings):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components."""
+        """Number of components, all with weights learned from held-out forecasts."""
         return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:
-        """Blocks of members and their sizes; shared observations come first."""
+        """Return the names and sizes of the blocks of members; past observations come first."""
         shared = any(c.on_observations for c in self.components)
         sizes = {OBSERVATIONS: n} if shared else {}
         for component in self.components:
@@ -267,7 +271,7 @@ class LinearPool(Settings):
         return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
-        """Cases of the members in all blocks, and the names of the blocks."""
+        """Return the position of each member's past case, or -1, and the block of each member."""
         on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
         blocks = self.blocks(n)
         cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
@@ -275,7 +279,7 @@ class LinearPool(Settings):
         return slots if self.tails is None else with_tail_slots(*slots)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Weights, and the parameters of each component under its label."""
+        """Return the parameters: weights, tails, and parameters with the labels of components."""
         labels = tuple(component.label for component in self.components)
         parameters = {
             "pool_weight": Parameter(
@@ -294,7 +298,11 @@ class LinearPool(Settings):
         return parameters | FROM_PLACES
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Settle the covariates; without enough dates the season is dropped, with a remark."""
+        """Return the method with its covariates, and a remark or None.
+
+        A remark explains, for example, why the pool leaves the season out. Raises ValueError if the
+        settings need dates that the cases lack.
+        """
         check_folds("LinearPool", "auto", axis, self.year_start)
         check_gap_in_time("LinearPool", self.gap, axis)
         near = None
@@ -306,7 +314,7 @@ class LinearPool(Settings):
     def with_covariates(
         self, axis: CaseAxis, n_cases: int
     ) -> tuple[LinearPool, Sequence[str | None]]:
-        """The pool with its covariates and forest settled, and remarks."""
+        """Return the pool with covariates and a forest that suit the cases, and remarks or None."""
         if self.methods is not None:
             checked = [method.check(axis, n_cases) for method in self.mixed]
             methods = tuple(method for method, _ in checked)
@@ -320,18 +328,18 @@ class LinearPool(Settings):
         return replace(self, condition_on=season).with_forest(n_cases), [note]
 
     def with_forest(self, n_cases: int) -> LinearPool:
-        """The pool with a forest if ``forest`` is "auto", and covariates and cases suffice."""
+        """Return the pool, with a forest if ``forest="auto"`` finds enough covariates and cases."""
         left = self.forest == "auto" and self.methods is None
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Parameters of the added cases, for components that keep their fit."""
+        """Return parameters of the added cases, for components that updates do not fit again."""
         return updated_together(self.components, added, fitted, slots)
 
     @property
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Choices of the components, weights and tails."""
+        """Sizes of the choices: weights, tails, and choices of the components."""
         sizes: dict[str, tuple[int, ...]] = {"pool_weight": (len(self.components),), EVIDENCE: ()}
         if self.tails is not None:
             sizes |= dict.fromkeys(FITTED, (len(SIDES),))
@@ -342,7 +350,7 @@ class LinearPool(Settings):
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Losses of the candidates of each component."""
+        """Sizes of the evidence: scores of components, and losses of the candidates of each."""
         sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),)}
         if self.has_shared:
             sizes |= evidence_sizes(len(self.components))
@@ -351,7 +359,7 @@ class LinearPool(Settings):
         return sizes
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Joint choices of the components, the mean of weights, and the median of tails."""
+        """Return joint choices (1, ...) of the components, joint weights, and median tails."""
         from xrecal.arrays.distributions.pool import evidence_against, mean_weights
 
         whole: Arrays = {EVIDENCE: np.ones(1)}
@@ -373,7 +381,7 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices, weights and tails between the joint and the own values."""
+        """Return choices, weights and tails (L, ...) between joint values and own values."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)
@@ -395,11 +403,11 @@ class LinearPool(Settings):
         return unchanged.index(True) if any(unchanged) else None
 
     def share_as_issued(self, weight: FloatArray) -> float:
-        """Weight of the raw forecast among weights (C,); NaN if it is not a component."""
+        """Return the weight of the raw forecast among weights (C,); NaN if raw has no weight."""
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
-        """Weights (L, C) times the trust in recalibration (L,); the raw forecast gets the rest."""
+        """Multiply weights (L, C) by the trust in recalibration (L,), and give raw the rest."""
         if self._issued is None:
             return weight
         faded = weight * evidence[:, np.newaxis]
@@ -407,11 +415,11 @@ class LinearPool(Settings):
         return faded
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices of the components, their weights, and tails."""
+        """Search for the choices of the components, and learn their weights and tails."""
         return self._tried(cases, min_samples)[0]
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
+        """Fit the components and their weights; see :func:`xrecal.arrays.pool_weights`."""
         if choices is None:
             choices, state = self._tried(cases, min_samples)
         else:
@@ -433,7 +441,7 @@ class LinearPool(Settings):
         return state
 
     def _tried(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Choices, and the components as fitted by the search."""
+        """Return the choices, and the parameters of the components that the search has fitted."""
         from xrecal.arrays.rows import location_blocks
 
         n_locations, n = cases.observations.shape
@@ -449,7 +457,7 @@ class LinearPool(Settings):
         return choices, state
 
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Try and weight the components at a few locations."""
+        """Return the choices and the parameters of components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
         from xrecal.arrays.distributions.forms import moments
         from xrecal.arrays.distributions.pool import (
@@ -500,7 +508,11 @@ class LinearPool(Settings):
         return choices, stored_together(fits)
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Components refitted to all cases, except for CKMEs, weights and tails, which stay."""
+        """Refit the components to all cases, except components with ``keeps_choices``.
+
+        These exceptions, such as a CKME or a forest, keep their parameters, and the pool keeps its
+        weights and tails.
+        """
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:
@@ -512,25 +524,25 @@ class LinearPool(Settings):
         return {**learned, "status": status}
 
     def _bounds(self, cases: Cases) -> FloatArray:
-        """Bounds (L, 2) of the variable, from the methods of the mixture."""
+        """Return the bounds (L, 2) of the variable, by the settings of the pool's methods."""
         found = find_bounds(cases.observations, self._given_bounds)
         return np.stack(found[:2], axis=-1)
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
-        """Mixture of the components with weight, and the novelty (L, T) of the forecasts."""
+        """Return mixtures of the components, and the novelty (L, T) of the forecasts."""
         novelty = self.novelty_locations(new, cases, fitted)
         return self.predict_locations(new, cases, fitted, novelty), novelty
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: FitArrays, novelty: FloatArray | None = None
     ) -> Distribution:
-        """Mixture of the components with weight; ``novelty`` (L, T) if known."""
+        """Return mixtures (L, T) of the components; ``novelty`` (L, T) is None if it is unknown."""
         return self.mix(Forecasting(self.components, new, cases, fitted), novelty)
 
     def mix(self, forecasting: Forecasting, novelty: FloatArray | None = None) -> Distribution:
-        """Mixture of the components with weight, from their forecasts."""
+        """Mix the forecasts of the components; ``novelty`` (L, T) is None if it is unknown."""
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
         new, cases, fitted = forecasting.new, forecasting.cases, forecasting.fitted
@@ -565,5 +577,5 @@ class LinearPool(Settings):
         return tailed(issued, tails, bounds)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts; see :meth:`.components.Forecasting.novelty`."""
+        """Return the novelty (L, T) of forecasts; see :meth:`.components.Forecasting.novelty`."""
         return Forecasting(self.components, new, cases, fitted).novelty()

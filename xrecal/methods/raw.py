@@ -22,9 +22,9 @@ from .settings import Settings
 
 @dataclass(frozen=True, repr=False)
 class Raw(Settings):
-    """The forecast as issued: a reference, and a component of :class:`LinearPool`.
+    """The raw forecast, as a reference and as a component of :class:`LinearPool`.
 
-    The recalibrated forecast has 200 equal-mass quantiles of the forecast as members.
+    The method issues 200 quantiles of the raw forecast, at equally spaced levels, as members.
 
     Examples
     --------
@@ -36,11 +36,11 @@ class Raw(Settings):
     recalibrates = False
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Quantiles that belong to no past case."""
+        """Return -1 for each quantile, because quantiles belong to no past case."""
         return np.full(N_QUANTILES, -1), None
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Quantiles of the forecasts."""
+        """Return quantiles of the raw forecasts as members."""
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))
         members[missing_forecasts(new.forecasts)] = np.nan
         members[(fitted["status"] & TOO_FEW) > 0] = np.nan

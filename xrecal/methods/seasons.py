@@ -1,4 +1,4 @@
-"""Weights of a pool if the record is too short to separate a season from a jump."""
+"""Weights of a pool whose record is too short to tell a seasonal cycle of errors from a jump."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .components import Component
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MONTH = 31.0
-"""Tolerance in days: from its first to its last case, a monthly record of two years is this much
-shorter."""
+"""Tolerance in days for records of two years. In a monthly record of two years, the first and the
+last case are 23 months apart."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
-    """Share (L,) of the weight that components given the season may keep.
+    """Return the share (L,) of their weight that components with the season may keep.
 
-    See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if no component is given
-    the season, or if all other components issue past observations or the raw forecast.
+    See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if no component uses the
+    season, or if all other components issue past observations or the raw forecast.
     """
     from xrecal.arrays.baselines.jump import season_kept
 
@@ -42,17 +42,18 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
 def forget_first_year(
     quantiles: FloatArray, components: Sequence[Component], days: FloatArray | None
 ) -> None:
-    """Set forecasts (L, C, n, Q) from earlier cases to NaN until these contain all seasons.
+    """Set forecasts (L, C, n, Q) of the first year to NaN, if they come from earlier cases alone.
 
-    They become NaN in the first year of a record of two years or more, if a component is given the
-    season. A shorter record keeps these forecasts, as nothing else shows drift there.
+    The earlier cases of these forecasts do not contain all seasons. The forecasts do not become NaN
+    if no component uses the season, or if the record is shorter than two years. In such a short
+    record, only these forecasts show drift.
     """
     if days is not None and _seasonal(components).any():
         quantiles[:, :, in_first_year(days)] = np.nan
 
 
 def in_first_year(days: FloatArray) -> BoolArray:
-    """Mark cases (n,) of the first year, if a record has two years or more."""
+    """Mark the cases (n,) of the first year of a record, if it has two years or more."""
     from xrecal.arrays.baselines.jump import YEAR
 
     age = days - days.min(initial=np.inf)
@@ -63,9 +64,10 @@ def in_first_year(days: FloatArray) -> BoolArray:
 def with_season_in_doubt(
     components: Sequence[Component], weights: FloatArray, scores: FloatArray, trust: FloatArray
 ) -> FloatArray:
-    """Weights (L, C), with those of components given the season multiplied by a share (L,).
+    """Multiply the weights (L, C) of components with the season by the share ``trust`` (L,).
 
-    Other components get the lost mass, by the weights that follow from their scores (L, C, C).
+    The components without the season get the lost mass, in proportion to the weights that they
+    would have alone, from the scores (L, C, C).
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

@@ -1,4 +1,4 @@
-"""Settings that users type: their text, common checks, and misspelt names."""
+"""Settings of methods: their text, common checks, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def once(function: F) -> F:
-    """Cache a result of equal settings, such as for the forecasts of a pool."""
+    """Return the function with a cache: equal settings compute a result only once."""
     return cast(F, wraps(function)(lru_cache(maxsize=64)(function)))
 
 
@@ -33,30 +33,32 @@ def once(function: F) -> F:
 class Settings(Method):
     """Base of methods that users choose.
 
-    The text of a method has the settings that are not the default; a notebook shows all settings.
+    ``repr`` shows the settings of a method that differ from the default; a notebook shows all.
 
     Parameters
     ----------
     exchangeable : bool
-        A setting of every method. False: members are models with names, the labels along the member
-        dimension. Each model then has a weight and an offset. Weights come from all places together
-        (or from those that ``choose`` joins). They are not negative, and a ridge draws them towards
-        equal weights. The offset of a model is the difference between its bias and that of the
-        weighted mean. The method gets weighted ensembles without the offsets. If a model is missing
-        on a day, the other models share its weight. xrecal matches models by label. ``update``
-        keeps weights and offsets.
+        A setting of every method. False: each member is a forecast model with a name, which is its
+        label along the member dimension. Each of these models then has a weight and an offset. The
+        fit learns the weights from all places together (or from places that ``choose`` joins). The
+        weights are not negative, and a ridge draws them towards equal weights. The offset of a
+        model is its bias minus the bias of the weighted mean. The method gets weighted ensembles
+        from which the offsets are subtracted. If a model is missing on a day, the other models
+        share its weight. xrecal finds each model by its label. ``update`` does not change weights
+        and offsets.
     """
 
     exchangeable: bool = field(default=True, kw_only=True)
 
     settles_covariates: ClassVar[bool] = False
-    """True if the dates decide on covariates when none are given; ``()`` means no covariates."""
+    """True if ``condition_on=None`` lets the dates of cases decide on covariates, and
+    ``condition_on=()`` means no covariates."""
 
     has_own_bounds: ClassVar[bool] = False
-    """True if it has bounds of its own, besides those of its methods."""
+    """True if a pool has bounds of its own, in addition to the bounds of its methods."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Name the settings in the error for an unknown setting; Python's own message does not."""
+        """Make the settings; raise TypeError with the names of all settings for an unknown name."""
         own = settings_of(cls)
         for name in given:
             if name not in own:
@@ -80,7 +82,7 @@ class Settings(Method):
             check_names(self)
 
     def with_bounds(self, bounds: Bounds) -> Self:
-        """Return the settings with these bounds where none are given, also in their methods."""
+        """Return the settings with these bounds in place of "auto", also for methods of a pool."""
         changes: dict[str, Any] = {}
         if (methods := getattr(self, "methods", None)) is not None:
             changes["methods"] = tuple(
@@ -99,20 +101,20 @@ class Settings(Method):
 
 
 def settings_of(kind: type) -> tuple[str, ...]:
-    """Names of the settings of a class; common ones come last."""
+    """Return the names of the settings of a class; settings of all methods come last."""
     every = fields(cast("type[DataclassInstance]", kind))
     return tuple(f.name for f in sorted(every, key=lambda f: f.kw_only is True))
 
 
 def changed(settings: Settings) -> dict[str, Any]:
-    """Settings that differ from the default."""
+    """Return the settings that differ from the default, with their values."""
     defaults = {f.name: f.default for f in fields(cast("DataclassInstance", settings))}
     values = {name: getattr(settings, name) for name in settings_of(type(settings))}
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def kinds_with(name: str) -> list[type[Settings]]:
-    """Classes of settings of this package with a setting of this name."""
+    """Return the classes of this package that have a setting of this name."""
     owners: list[type[Settings]] = []
     kinds = Settings.__subclasses__()
     for kind in kinds:  # subclasses are appended during the loop
@@ -124,7 +126,10 @@ def kinds_with(name: str) -> list[type[Settings]]:
 
 
 def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
-    """Return the methods of a pool as a tuple; raise TypeError or ValueError for anything else."""
+    """Return the methods of a pool as a tuple.
+
+    Raises TypeError if ``methods`` is not several values, and ValueError if a value is not allowed.
+    """
     if is_method(methods) or not isinstance(methods, Iterable):
         raise TypeError(f"{pool}: methods must be several; write ({methods!r}, ...)")
     given = tuple(methods)
@@ -147,7 +152,7 @@ def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
 
 
 HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
-"""A length of time, in days if a number."""
+"""Half-life of cases: a length of time, a number of days, "cv" for cross-validation, or None."""
 
 
 def is_positive(value: object) -> bool:
@@ -157,7 +162,7 @@ def is_positive(value: object) -> bool:
 
 
 def _without_lists(settings: object) -> str:
-    """Convert settings that are lists to tuples, in place; return the name of the method."""
+    """Replace lists among the settings by tuples, in place; return the name of the method."""
     for name, value in list(vars(settings).items()):
         if isinstance(value, list):
             object.__setattr__(settings, name, tuple(value))
@@ -165,7 +170,10 @@ def _without_lists(settings: object) -> str:
 
 
 def check_names(settings: Any) -> None:
-    """Raise ValueError unless ``condition_on`` names covariates; convert lists to tuples."""
+    """Raise ValueError unless ``condition_on`` is None or names different covariates.
+
+    The function also replaces lists among the settings by tuples.
+    """
     method, condition_on = _without_lists(settings), settings.condition_on
     names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
     named = bool(names) and all(isinstance(n, str) and n for n in names)
@@ -184,7 +192,10 @@ def check_names(settings: Any) -> None:
 
 
 def check_bounds(settings: Any) -> None:
-    """Raise ValueError unless ``bounds`` are "auto", None or a pair; convert lists to tuples."""
+    """Raise ValueError unless ``bounds`` is "auto", None or a pair of bounds.
+
+    The function also replaces lists among the settings by tuples.
+    """
     method, bounds = _without_lists(settings), settings.bounds
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
         return
@@ -202,7 +213,7 @@ def check_bounds(settings: Any) -> None:
 
 
 def check_choices(method: str, settings: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
-    """Raise ValueError unless a setting is one of its choices."""
+    """Raise ValueError if a setting in ``choices`` does not have one of its allowed values."""
     for name, allowed in choices.items():
         value = getattr(settings, name)
         if value not in allowed:
@@ -212,7 +223,7 @@ def check_choices(method: str, settings: object, choices: Mapping[str, tuple[Any
 
 
 def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
-    """A half-life in days; raise ValueError unless it is positive."""
+    """Return a half-life in days, or "cv" or None; raise ValueError unless it is positive."""
     if length is None or (isinstance(length, str) and length == "cv"):
         return length
     days: object = length
@@ -229,11 +240,14 @@ def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most similar to another; None if none is."""
+    """Return the known name that is most similar to ``name``; None if no name is similar."""
     return next(iter(get_close_matches(name, known, n=1)), None)
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """End of a sentence about an unknown name: a question with the nearest one, or a full stop."""
+    """Return the end of a sentence about an unknown name.
+
+    This end is a question with the most similar known name, or a full stop without a similar name.
+    """
     meant = nearest(name, known)
     return "." if meant is None else f"; did you mean {meant!r}?"

@@ -1,4 +1,4 @@
-"""Settings as HTML for notebooks, and common parts of other HTML of the package."""
+"""HTML of settings for notebooks, and parts for other HTML of the package."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _STYLE = """
 
 
 def settings_html(settings: Any) -> str:
-    """Settings of a method as HTML, those that differ from the default in bold."""
+    """Return the settings of a method as HTML; settings that differ from the default are bold."""
     return framed(f"xrecal.{type(settings).__name__}", settings_table(settings), repr(settings))
 
 
 def framed(title: str, body: str, plain: str) -> str:
-    """HTML under a title, with its style, and the text for notebooks that show no HTML."""
+    """Return HTML with a title and a style, and a plain text for notebooks that show no HTML."""
     head = f'<div class="xrecal-head"><b>{escape(title)}</b></div>'
     fallback = f'<pre style="display: none">{escape(plain)}</pre>'
     return f'{_STYLE}<div class="xrecal">{head}{body}</div>{fallback}'
 
 
 def settings_table(settings: Any) -> str:
-    """Table of names and values, those that differ from the default in bold."""
+    """Return an HTML table of settings; values that differ from the default are bold."""
     rows = []
     for field in fields(settings):
         value = getattr(settings, field.name)
@@ -48,11 +48,11 @@ def settings_table(settings: Any) -> str:
 
 
 def table(rows: Sequence[tuple[str, str]]) -> str:
-    """Table of labels and texts."""
+    """Return an HTML table whose rows are pairs of a label and a text."""
     lines = "".join(f"<tr><td>{label}</td><td>{text}</td></tr>" for label, text in rows)
     return f"<table><tbody>{lines}</tbody></table>"
 
 
 def folded(title: str, body: str, unfolded: bool = False) -> str:
-    """A title that unfolds a body."""
+    """Return HTML that shows a title, and a body after a click on the title."""
     return f"<details{' open' if unfolded else ''}><summary>{title}</summary>{body}</details>"

@@ -1,4 +1,4 @@
-"""Cases of many places in memory, in the form for sums over them."""
+"""Cases of many places in memory, from which a shared fit computes sums."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases as ArrayCases
 
 DRAWN_MEMBERS = 50
-"""Number of members that represent a distribution of another form."""
+"""Number of members that represent a forecast in another form than equally weighted members."""
 
 IN_MEMORY = 20_000
-"""Number of cases processed at once."""
+"""Largest number of cases that a pass over cases in memory processes at once."""
 
 
 class OfDates(NamedTuple):
-    """Parts and weights of n cases, or dates, for sums."""
+    """Part of the folds and weight of each of n cases or dates."""
 
     part: IntArray
-    """(n,) part of the folds"""
+    """(n,) number of the part of each case; folds consist of such parts"""
     weight: FloatArray
-    """(n,)"""
+    """(n,) weight of each case"""
 
     @classmethod
     def alike(cls, n: int) -> OfDates:
-        """Equal parts and weights of n forecasts, which are not added to sums."""
+        """Return part 0 and weight 1 for n forecasts that no sum will contain."""
         return cls(np.zeros(n, np.int64), np.ones(n))
 
     def repeat(self, n: int) -> OfDates:
@@ -40,7 +40,7 @@ class OfDates(NamedTuple):
 
 
 class InMemory:
-    """Runs passes over cases in memory, in pieces."""
+    """Engine that runs passes over cases in memory, some cases at a time."""
 
     def __init__(
         self,
@@ -52,7 +52,10 @@ class InMemory:
         self.cases, self.date, self.step, self.usual = cases, date, step, usual
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
-        """See :class:`xrecal.arrays.shared.passes.Engine`."""
+        """Run a function on pieces of the cases and join the results.
+
+        See :class:`xrecal.arrays.shared.passes.Engine`.
+        """
         whole = None
         for first in range(0, max(self.date.size, 1), self.step):
             rows = slice(first, first + self.step)
@@ -61,12 +64,15 @@ class InMemory:
         return whole
 
     def once(self, function: Callable[..., Any], *args: Any) -> Any:
-        """See :class:`xrecal.arrays.shared.passes.Engine`."""
+        """Run a function once; see :class:`xrecal.arrays.shared.passes.Engine`."""
         return function(*args)
 
 
 def members_of(forecasts: Forecasts) -> FloatArray:
-    """Members (..., n, m) of forecasts in any form: their own, or quantiles of equal mass."""
+    """Return members (..., n, m) of forecasts.
+
+    An ensemble with equal weights keeps its members; other forecasts get 50 quantiles as members.
+    """
     if forecasts.scale is None and forecasts.weights is None:
         members = np.asarray(forecasts.loc, np.float64)
         return np.where(np.isfinite(members), members, np.nan)

@@ -1,4 +1,4 @@
-"""CKME for many places: one law of errors that all of them share."""
+"""CKME for many places, which share one law of errors."""
 
 from __future__ import annotations
 
@@ -51,41 +51,42 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
-"""Covariate with the number of the place of a case, -1 for a place outside the fit."""
+"""Name of the covariate with the number of a case's place, -1 for a place outside the fit."""
 
 FEATURE = "xrecal_feature_"
-"""Prefix of covariates that are features of a place."""
+"""Prefix of the names of covariates that are features of a place."""
 
 OWN = "shared_"
-"""Prefix of the dimensions of the state, so that they differ from dimensions of forecasts."""
+"""Prefix of the dimensions of a shared fit in the state; names of other dimensions lack it."""
 
 NUMBER, HERE = "place", "here"
-"""Parameters of a location that is one of the places: its number, -1 for a place outside the fit,
-and its features."""
+"""Names of two parameters of each place: its number in the shared fit, -1 for a place outside this
+fit, and its features."""
 
 SUMMED = "summed"
-"""Parameter of a fit that keeps learning: number of first dates that its sums cover."""
+"""Name of the parameter with a number of dates: the sums of a fit that keeps learning cover this
+many of the first dates."""
 
 
 @dataclass(frozen=True)
 class SharedCKME(Method):
-    """:class:`CKME` of many places; ``fit(..., pool=...)`` of more than 1500 cases makes it.
+    """:class:`CKME` of many places, which ``fit(..., pool=...)`` of more than 1500 cases makes.
 
     Parameters
     ----------
     method : CKME
-        All other settings.
+        CKME with all other settings.
     places : int
         Number of places.
     features : tuple of str
-        Known features of each place: "latitude", "longitude", "height", "lead".
+        Names of known features of the places: "latitude", "longitude", "height", "lead".
     rank : int
         Largest number of landmarks.
     middle_longitude : float
-        Centre of longitudes, in degrees.
+        Central longitude of the places, in degrees.
     keeps_sums : bool
-        Whether it keeps learning as a component of pools at each place; the state then has its
-        sums.
+        True if the method is the shared component of pools at each place and keeps learning. The
+        state then contains the sums from which the method learns.
     """
 
     method: CKME
@@ -103,12 +104,12 @@ class SharedCKME(Method):
 
     @property
     def exchangeable(self) -> bool:  # type: ignore[override]
-        """See the settings of the CKME."""
+        """Setting ``exchangeable`` of the CKME."""
         return self.method.exchangeable
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """See the settings of the CKME."""
+        """Setting ``condition_on`` of the CKME."""
         return self.method.condition_on
 
     @property
@@ -122,17 +123,17 @@ class SharedCKME(Method):
         return tuple(filter(may_break, self.covariates))
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Quantiles of equal mass, which belong to no past case."""
+        """Return -1 for each issued quantile, because quantiles belong to no past case."""
         return np.full(N_QUANTILES, -1), None
 
     def sizes(self, n_covariates: int) -> Sizes:
-        """Sizes of the arrays of the state, with a given number of columns of covariates."""
+        """Return the sizes of arrays of the state; covariates have ``n_covariates`` features."""
         from xrecal.arrays.shared.packed import Sizes
 
         return Sizes(self.places, len(self.features), n_covariates, self.rank)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """The law of errors, corrections of each place, and the sums for updates."""
+        """Return the parameters: law of errors, corrections of each place, and sums for updates."""
         from xrecal.arrays.shared.packed import ENTRIES
 
         sizes = self.sizes(n_features).of_dims
@@ -147,7 +148,7 @@ class SharedCKME(Method):
             for name, entry in ENTRIES.items()
         }
         parameters["record"] = Parameter(
-            "what is known of each place",
+            "kind of record of each place",
             dims={OWN + "place": self.places},
             dtype=np.int8,
             flags=RECORDS,
@@ -164,18 +165,21 @@ class SharedCKME(Method):
         return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """See :meth:`CKME.check`; without a remark about a gap."""
+        """Return the method, and a remark about the season or None.
+
+        Raises ValueError if folds, gap, season or half-life need dates that the cases lack.
+        """
         self.method.check_dates(axis)
         return self, period_of_cases(axis, self.covariates, method="CKME")
 
     def for_cases(self, n: int) -> SharedCKME:
-        """The method with the number of landmarks for n cases."""
+        """Return the method with the largest number of landmarks for n cases."""
         from xrecal.arrays.shared.passes import landmarks_for
 
         return replace(self, rank=landmarks_for(n))
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters as a component of the pools of places."""
+        """Return the parameters of the method as the shared component of pools at each place."""
         number = Parameter("number of the place", dtype=np.int32, within=(-1, self.places - 1))
         every = {**self.parameters(n_features), NUMBER: number}
         if self.features:
@@ -187,9 +191,10 @@ class SharedCKME(Method):
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
-        """Part and weight of each of n cases, or dates, and their folds.
+        """Return the part and the weight of each of n cases, or dates, and the folds.
 
-        There are at most five folds, of whole years if the settings have folds by year.
+        There are at most five folds. The folds consist of whole years if the settings have folds by
+        year.
         """
         from xrecal.arrays.ckme.folds import gap_axis
         from xrecal.arrays.shared.folds import folds_of, parts_of
@@ -202,9 +207,9 @@ class SharedCKME(Method):
         return OfDates(part, weights), folds
 
     def weights(self, axis: CaseAxis, n: int) -> FloatArray:
-        """Weight of each of n cases, or dates.
+        """Return the weight of each of n cases, or dates, by the half-life.
 
-        Cases with a sum W of weights have the evidence of W equal cases.
+        Weights are scaled so that cases whose weights sum to W count as much as W equal cases.
         """
         if self.method.half_life is None:
             return np.ones(n)
@@ -215,13 +220,13 @@ class SharedCKME(Method):
 
     @property
     def ridges(self) -> FloatArray:
-        """Ridges to choose from."""
+        """Ridges among which cross-validation chooses, or the ridge of the settings."""
         from xrecal.arrays.shared.law import RIDGES
 
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
     def values(self, covariates: Covariates, date: IntArray) -> Values:
-        """Covariates (1, n) of cases that may break, with the numbers (n,) of their dates."""
+        """Return the values of covariates (1, n) that may break; cases have dates ``date`` (n,)."""
         from xrecal.arrays.shared.samples import draw_values
 
         at = [covariates.names.index(name) for name in (PLACE, *self.breakable)]
@@ -235,7 +240,10 @@ class SharedCKME(Method):
         date: IntArray,
         step: int = IN_MEMORY,
     ) -> tuple[InMemory, FloatArray]:
-        """Passes over cases (1, n) in memory, and features (n, k) of their places."""
+        """Return an engine for passes over cases (1, n) in memory, and features (n, k) of places.
+
+        ``cases`` has forecasts, observations and covariates.
+        """
         usual: FloatArray = NO_PREDICTORS
         if self.breakable:
             periods = dict(zip(cases[2].names, cases[2].periods, strict=True))
@@ -245,7 +253,7 @@ class SharedCKME(Method):
         return InMemory(own, date, step, usual), features
 
     def _given(self, covariates: Covariates, usual: FloatArray) -> FloatArray:
-        """Features (n, q) of covariates (1, n), with missing and broken ones replaced."""
+        """Return features (n, q) of covariates (1, n); missing and broken values are replaced."""
         judged = covariates.judged_by(self.breakable, usual)
         return np.asarray(judged.features(self.covariates).values[0])
 
@@ -257,9 +265,9 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> tuple[ArrayCases, FloatArray]:
-        """Cases (1, n) of one fit for the array layer, and features (n, k) of places.
+        """Return cases (1, n) of one fit for the array layer, and features (n, k) of their places.
 
-        ``usual`` are the usual values (1, p, 8) of covariates that may break.
+        ``usual`` has the usual values (1, p, 8) of covariates that may break.
         """
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
@@ -284,7 +292,7 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> ArrayCases:
-        """Forecasts (1, n) at one place of the fit, for the array layer."""
+        """Return forecasts (1, n) at one place of the fit, in the form of the array layer."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
@@ -292,7 +300,7 @@ class SharedCKME(Method):
         return ArrayCases(members_of(forecasts)[0], unknown, place, of.part, given, of.weight)
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Fit each location to cases (L, n) of all places in memory."""
+        """Fit the method at each of L locations; cases (L, n) of all places are in memory."""
         n = cases.observations.shape[1]
         of_dates, folds = self.in_parts(cases.axis, n)
         date = cases.axis.steps(n)
@@ -308,13 +316,13 @@ class SharedCKME(Method):
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
     def learn(self, engine: Any, features: FloatArray, folds: Folds, min_samples: int) -> Any:
-        """Arrays of the state of one location, in the form of the engine."""
+        """Fit one location, and return its arrays of the state in the form of the engine."""
         learned = self._run(engine, features, folds)
         packing = Packing(self.sizes(0), self.method.bounds, min_samples)
         return engine.once(packing, learned.fit, learned.sample, engine.usual)
 
     def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
-        """Run the passes; raise ValueError if a gap leaves a fold without training cases."""
+        """Run the passes; raise ValueError if a fold has no training cases because of a gap."""
         from xrecal.arrays.shared.passes import run
 
         alone = (folds.learned == 0).all(1)
@@ -328,7 +336,7 @@ class SharedCKME(Method):
     def learn_and_hold_out(
         self, engine: Any, features: FloatArray, folds: Folds, min_samples: int
     ) -> tuple[Any, Any]:
-        """Learn as :meth:`learn` does, and also fit without some dates."""
+        """Fit one location as :meth:`learn` does, and also make fits for held-out dates."""
         from xrecal.arrays.shared.held_out import hold_out
         from xrecal.arrays.shared.passes import IfAny
 
@@ -341,9 +349,9 @@ class SharedCKME(Method):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Quantiles of cases at places of the fit.
+        """Return a trial with quantiles of held-out cases at places of the fit.
 
-        The passes over all cases have computed them.
+        The quantiles come from ``cases.shared``: fits that the passes over all cases have made.
         """
         assert cases.shared is not None
         assert cases.forecasts is not None
@@ -360,17 +368,17 @@ class SharedCKME(Method):
         return [Trial({}, {}, found)]
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Quantiles of equal mass."""
+        """Return 200 quantiles of each forecast, as members with equal weights."""
         return self.predict_with_novelty(new, cases, fitted)[0]
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.shared.issuing.issue`."""
+        """Return novelty (L, T) of forecasts; see :func:`xrecal.arrays.shared.issuing.issue`."""
         return self.predict_with_novelty(new, cases, fitted)[1]
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
-        """Quantiles of equal mass, and the novelty (L, T) of the forecasts."""
+        """Return 200 quantiles of each forecast, and the novelty (L, T) of the forecasts."""
         levels = equal_mass_levels(N_QUANTILES)
         values, novelty = self.quantiles_with_novelty(new, cases, fitted, levels)
         return equally_likely(values, new.forecasts.loc.dtype, Linear), novelty
@@ -378,7 +386,7 @@ class SharedCKME(Method):
     def quantiles_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Quantiles (L, T, q) at levels (q,), and the novelty (L, T) of the forecasts."""
+        """Return quantiles (L, T, q) at levels (q,), and the novelty (L, T) of the forecasts."""
         shape = new.forecasts.loc.shape[:2]
         values, novelty = np.full((*shape, levels.size), np.nan), np.full(shape, np.nan)
         fit: Shared | None = None
@@ -399,10 +407,10 @@ class SharedCKME(Method):
     def said(
         self, cases: Cases, which: IntArray, known: IntArray, levels: FloatArray
     ) -> FloatArray:
-        """Quantiles (k, q) of some of the cases (1, n), as issued at their place.
+        """Return quantiles (k, q) of the cases at positions ``which`` (k,), as at their issue.
 
-        They come from the fit at that time, when ``known`` (k,) cases were known; NaN without a
-        fit.
+        The quantiles come from the shared fit at a time when ``known`` (k,) cases were known; NaN
+        if there was no fit.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)
@@ -424,7 +432,7 @@ class SharedCKME(Method):
     def _issued(
         self, fit: Shared, new: NewCases, cases: Cases, own: FitArrays, levels: FloatArray
     ) -> Issued:
-        """Forecasts (1, T) at one location."""
+        """Return forecasts (1, T) at one location, from the parameters ``own`` of this location."""
         from xrecal.arrays.shared.issuing import issue
 
         n = new.forecasts.loc.shape[1]
@@ -443,9 +451,9 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
-        """Return whether places have no record, so that they get forecasts like new places.
+        """Return whether places have no past cases, so that they get forecasts like new places.
 
-        This needs a fit with features.
+        The result is False if the fit has no features.
         """
         return (own["record"][place] == NO_RECORD) & bool(self.features)
 
@@ -457,10 +465,10 @@ class SharedCKME(Method):
         at: tuple[int, FloatArray, FloatArray],
         levels: FloatArray,
     ) -> Issued:
-        """Forecasts (1, T) at one place and its cases (1, n), by its number and features (k,).
+        """Return forecasts (1, T) at one place, which has cases (1, n).
 
-        Only a place outside the fit, with the number -1, uses its cases. Also returns usual values
-        of covariates.
+        ``at`` has the number of the place, its features (k,), and the usual values of covariates.
+        The place uses its cases only if it is outside the fit, with the number -1.
         """
         from xrecal.arrays.shared.issuing import at_own_place, issue
 
@@ -478,26 +486,26 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _without_missing(self, here: ArrayCases, new: NewCases) -> ArrayCases:
-        """Forecasts (1, T) for the array layer; without members if one is missing."""
+        """Remove the members of missing forecasts (1, T), in the form of the array layer."""
         gone = missing_forecasts(new.forecasts)[0]
         return here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
 
 
 def unpack_fit(own: FitArrays) -> Shared:
-    """Rebuild the fit from the arrays of one location."""
+    """Rebuild a shared fit from the arrays of one location in the state."""
     from xrecal.arrays.shared.packed import unpack
 
     return unpack(own)
 
 
 def addresses(own: FitArrays) -> tuple[int, ...]:
-    """Memory addresses of the arrays of a fit: equal arrays are stored once."""
+    """Return the memory addresses of a fit's arrays; locations that share a fit share arrays."""
     from xrecal.arrays.shared.packed import ENTRIES
 
     return tuple(own[name].ctypes.data for name in ENTRIES if name in own)
 
 
 def as_shared(method: Method) -> SharedCKME:
-    """Return a method that learns by sums, for type checks."""
+    """Return a method that learns by sums, so that type checkers know its type."""
     assert isinstance(method, SharedCKME)
     return method

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
 NO_RECORD = 2
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""Kind of record of a place: long enough, shorter than ``min_samples``, missing, or unlike others.
-A record is unlike others if its mean error or spread is so different that the fit learns nothing
-from it: perhaps it has another unit."""
+"""Kinds of record of a place: long enough, shorter than ``min_samples``, missing, or unlike others.
+If the mean error or the spread of a record is very different from others, perhaps because of
+another unit, the fit does not learn from this record."""
 
 USUAL = "usual"
-"""Parameter with the usual values of covariates."""
+"""Name of the parameter with the usual values of covariates."""
 
 
 class Packing:
-    """Converter of a shared fit (or None), its sample and usual values to arrays of the state."""
+    """Converter of a shared fit, or None, to arrays of the state.
+
+    A call also gets a sample of the cases, and the usual values of covariates.
+    """
 
     __name__ = "packing"
 
@@ -39,7 +42,7 @@ class Packing:
     def __call__(
         self, fit: Shared | None, sample: Sample, usual: FloatArray
     ) -> dict[str, npt.NDArray[Any]]:
-        """Arrays by name."""
+        """Return the arrays of the state by name."""
         from xrecal.arrays.shared.places import NUMBER
 
         n = sample.draws.size if fit is None else int(fit.place_sums[NUMBER].sum())
@@ -59,7 +62,7 @@ class Packing:
 
 
 def nothing_learned(sizes: Sizes, n_covariates: int) -> dict[str, npt.NDArray[Any]]:
-    """Named arrays of an empty fit."""
+    """Return the arrays of a fit that has learned nothing, by name."""
     from xrecal.arrays.shared.packed import nothing
 
     record = np.full(sizes.places, NO_RECORD, np.int8)
@@ -67,7 +70,7 @@ def nothing_learned(sizes: Sizes, n_covariates: int) -> dict[str, npt.NDArray[An
 
 
 def packed_fit(sizes: Sizes, fit: Shared, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-    """Named arrays of a fit, with the kind of record of each place."""
+    """Return the arrays of a fit by name, with the kind of record of each place."""
     from xrecal.arrays.shared.packed import pack
     from xrecal.arrays.shared.places import NUMBER
 

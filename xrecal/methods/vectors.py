@@ -1,4 +1,4 @@
-"""CKME for vectors: variables recalibrated jointly, or a circular variable."""
+"""CKME for vectors: for several variables at once, or for a circular variable."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
 
 SCALE = "variable_spread"
-"""Parameter of the state."""
+"""Name of the parameter with the spread of the members of each variable."""
 
 
 @dataclass(frozen=True)
 class VectorCKME(Method):
-    """:class:`CKME` with distances of vectors; ``fit(..., jointly=..., period=...)`` makes it.
+    """:class:`CKME` that compares vectors, which ``fit(..., jointly=..., period=...)`` makes.
 
-    Forecasts have the members of one variable after the members of another. Observations belong to
-    the variable to recalibrate; ``partners`` are observations of all other variables.
+    A forecast has the members of the first variable, then the members of the second, and so on.
+    Observations belong to the variable to recalibrate; ``partners`` are observations of all other
+    variables.
 
     Parameters
     ----------
     method : CKME
-        All other settings. The loss "crps" is the energy score.
+        CKME with all other settings. Its loss "crps" here means the energy score.
     names : tuple of str
-        The variables.
+        Names of the variables.
     periods : tuple of float or None
         Periods of the variables, None for variables that are not circular.
     units : tuple of str or None
@@ -70,34 +71,34 @@ class VectorCKME(Method):
 
     @property
     def exchangeable(self) -> bool:  # type: ignore[override]
-        """See the settings of the CKME."""
+        """Setting ``exchangeable`` of the CKME."""
         return self.method.exchangeable
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """See the settings of the CKME."""
+        """Setting ``condition_on`` of the CKME."""
         return self.method.condition_on
 
     @property
     def variables(self) -> Variables:
-        """The variables, and the one to recalibrate."""
+        """Variables that the method compares as vectors, and the variable to recalibrate."""
         return Variables(self.names, self.periods, self.units, self.own)
 
     @property
     def not_by_sums(self) -> str:
-        """Reason why places cannot share one fit: vectors have no sums."""
+        """End of a message: places cannot share a fit of vectors, and what to type."""
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:
-        """The method for another variable of the vector."""
+        """Return the method for another variable of the vector, at position ``place``."""
         return replace(self, own=place)
 
     def columns(self, n: int) -> int:
-        """See :meth:`CKME.columns`."""
+        """Return the number of columns of matrices; see :meth:`CKME.columns`."""
         return self.method.columns(n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the CKME, and the spread that divides each variable."""
+        """Return the parameters of the CKME, and the spread by which each variable is divided."""
         of_ckme = self.method.parameters(n_features).items()
         parameters = {k: replace(p, in_units_of_variable=False) for k, p in of_ckme}
         parameters[SCALE] = Parameter(
@@ -108,12 +109,12 @@ class VectorCKME(Method):
         return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """See :meth:`CKME.check`."""
+        """Return the method and a remark or None; see :meth:`CKME.check` for errors."""
         _, note = self.method.check(axis, n_cases)
         return self, note
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """See :func:`xrecal.arrays.fit_vector_ckme`."""
+        """Fit a CKME of vectors; see :func:`xrecal.arrays.fit_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import fit_vector_ckme
 
         given = self._arguments(cases, min_samples)
@@ -122,32 +123,32 @@ class VectorCKME(Method):
 
     @property
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """See :meth:`CKME.choice_sizes`."""
+        """Sizes of the choices; see :attr:`CKME.choice_sizes`."""
         return self.method.choice_sizes
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """See :meth:`CKME.evidence_sizes`."""
+        """Sizes of the losses; see :attr:`CKME.evidence_sizes`."""
         return self.method.evidence_sizes
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """See :meth:`CKME.together`."""
+        """Return joint choices; see :meth:`CKME.together`."""
         return self.method.together(choices, in_pool)
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """See :meth:`CKME.with_own`."""
+        """Return choices between joint and own choices; see :meth:`CKME.with_own`."""
         return self.method.with_own(together, own, share, in_pool)
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """See :func:`xrecal.arrays.choose_vector_ckme`."""
+        """Search for choices; see :func:`xrecal.arrays.choose_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import choose_vector_ckme
 
         return choose_vector_ckme(**self._arguments(cases, min_samples))._asdict()
 
     def _arguments(self, cases: Cases, min_samples: int) -> dict[str, Any]:
-        """Arguments of the array layer: cases, and settings."""
+        """Return the arguments of the array layer: cases, and settings."""
         assert cases.forecasts is not None
         observed = [*cases.partners]
         observed.insert(self.own, cases.observations)
@@ -162,7 +163,7 @@ class VectorCKME(Method):
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
+        """Return weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
         from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.vector_ckme import vector_ckme_weights
 
@@ -189,7 +190,7 @@ class VectorCKME(Method):
         return Circular(cases.observations, weights, period)  # type: ignore[return-value]
 
     def _vectors(self, members: FloatArray, weights: FloatArray | None) -> Vectors:
-        """Ensembles in the form of the array layer."""
+        """Return ensembles of vectors in the form of the array layer."""
         from xrecal.arrays.ckme.vector_ckme import Vectors
 
         *lead, size = members.shape

@@ -1,9 +1,8 @@
-"""Weights of pools at many places with a shared component, from the evidence of all places.
+"""Weights of pools with a shared component at many places, from the evidence of all places.
 
-The shared component learns from all cases, and other components learn from the cases of one place.
-So a prior for the weights of each place alone, by the CRPS of each component there, is weak. The
-scores of all places together are strong evidence: their mean decides the joint weights, and the
-weights of each place are shrunk to the joint weights.
+Scores of components at a single place are weak evidence for the weights of this place. The scores
+of all places together are strong evidence. So the mean score over places determines joint weights,
+and the weights of each place are shrunk to the joint weights.
 """
 
 from __future__ import annotations
@@ -19,17 +18,18 @@ from .components import Component
 from .seasons import with_season_in_doubt
 
 MATRIX, TRUST = "relative_scores", "trust_in_season"
-"""Evidence of a pool: scores of held-out forecasts in units of the smallest, for each pair of
-components; and the share of their weight that components given the season may keep."""
+"""Keys of the evidence of a pool: a matrix of scores of held-out forecasts, for each pair of
+components, divided by the smallest CRPS of a component; and the share of their weight that
+components with the season may keep."""
 
 
 def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
-    """Axes of the evidence of a place."""
+    """Return the sizes of the evidence of a place."""
     return {MATRIX: (n_components, n_components), TRUST: ()}
 
 
 def evidence(scores: FloatArray, trust: FloatArray) -> dict[str, FloatArray]:
-    """Evidence of places from their scores (L, C, C) and trust in the season (L,)."""
+    """Return the evidence of places, from scores (L, C, C) and trust in the season (L,)."""
     from xrecal.arrays.distributions.pool import relative_scores
 
     return {MATRIX: relative_scores(scores), TRUST: trust}
@@ -38,10 +38,10 @@ def evidence(scores: FloatArray, trust: FloatArray) -> dict[str, FloatArray]:
 def weights_of_all(
     components: Sequence[Component], choices: FitArrays, n_cases: FloatArray
 ) -> dict[str, FloatArray]:
-    """Weights (1, C) of all places and their mean evidence, from the evidence of some of them.
+    """Return joint weights (1, C) and mean evidence of all places, from the evidence of L places.
 
-    These weights are shrunk to weights by the CRPS of each component. The shrinkage is smaller if
-    all places have more ``n_cases`` (L,), compared with one place.
+    The joint weights are shrunk to weights by the CRPS of each component alone. The shrinkage is
+    proportional to the median of ``n_cases`` (L,) divided by the sum of ``n_cases``.
     """
     from xrecal.arrays.distributions.pool import PULL, weights_of_scores
 
@@ -56,9 +56,10 @@ def weights_of_all(
 def weights_at_places(
     components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
 ) -> FloatArray:
-    """Weights (L, C) by scores of the place, with a share (L,), mixed with scores of all places.
+    """Return weights (L, C) of places, from means of the place's scores and those of all places.
 
-    They are shrunk to the joint weights, and equal the joint weights if the share is 0.
+    The scores of the place have a ``share`` (L,) in this mean. The weights are shrunk to the joint
+    weights, and equal the joint weights if the share is 0.
     """
     from xrecal.arrays.distributions.pool import weights_of_scores
 
@@ -74,7 +75,7 @@ def weights_at_places(
 
 
 def _mean_of_known(values: FloatArray) -> FloatArray:
-    """Mean (1, ...) over places (L, ...) of known values; NaN if none is known."""
+    """Return means (1, ...) over places (L, ...) of known values; NaN if no value is known."""
     known = ~np.isnan(values)
     count = known.sum(0, keepdims=True)
     total = np.where(known, values, 0.0).sum(0, keepdims=True)

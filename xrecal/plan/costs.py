@@ -28,18 +28,19 @@ from xrecal.methods.covariates import Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6
-"""Number of float64 matrices, cases by cases, that a solver holds for one location."""
+"""Number of float64 matrices (n_cases, n_cases) that a solver holds for one location."""
 PROCESS = 300_000_000
 """Bytes of a process with all code loaded and compiled, without data."""
 PAUSE = 0.8
 """Share of its memory limit at which a Dask worker starts no more tasks."""
 
 FIRST = 100
-"""Number of cases of the first trial; each further one has twice as many, up to all cases."""
+"""Number of cases of the first trial; each further trial has twice as many, up to all cases."""
 LONG_ENOUGH = 1.0
-"""Seconds of a trial after which no larger one follows."""
+"""Seconds of a trial from which no larger trial follows."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
-"""Number of forecasts timed together, and of locations if one is too fast for the clock."""
+"""Number of forecasts that a trial times together, and of locations if one location is too fast for
+the clock."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Resources:
 
 
 def find_resources() -> Resources:
-    """Resources of the Dask client of this process, or else of this machine."""
+    """Return the resources of the Dask client of this process, or else of this machine."""
     if "distributed" in sys.modules:
         from distributed import default_client
 
@@ -76,7 +77,7 @@ def find_resources() -> Resources:
 
 
 def available_memory() -> int | None:
-    """Bytes still available to this process, None if unknown.
+    """Return the bytes that are still available to this process; None if unknown.
 
     The function does not need psutil, which is installed only with distributed.
     """
@@ -94,10 +95,10 @@ def available_memory() -> int | None:
 
 
 def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int) -> int:
-    """Approximate bytes of a fit of some locations, besides input and output.
+    """Return the approximate bytes of a fit of some locations, besides input and output.
 
-    The bytes are for float64 copies of the cases of a block of locations, held-out forecasts if
-    methods are weighted, and matrices of one location at a time.
+    These bytes hold float64 copies of the cases of a block of locations, held-out forecasts if the
+    method learns weights of components, and the matrices of one location at a time.
     """
     from xrecal.arrays.ckme.solvers import KEPT
     from xrecal.arrays.rows import WORKSPACE
@@ -114,10 +115,10 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
 def apply_workspace(
     method: Method, n_cases: int, n_forecasts: int, n_members: int, n_locations: int
 ) -> int:
-    """Approximate bytes of a product of some locations, besides input and output.
+    """Return the approximate bytes of a product of some locations, besides input and output.
 
-    The bytes are for weights of a block of locations, and members if forecasts have their own;
-    copies of cases and forecasts; and matrices of one location at a time.
+    These bytes hold the weights of a block of locations, and the members if each forecast has its
+    own; copies of cases and forecasts; and the matrices of one location at a time.
     """
     from xrecal.arrays.rows import WORKSPACE
 
@@ -130,13 +131,13 @@ def apply_workspace(
 
 
 def _matrices(method: Method, n_cases: int) -> int:
-    """Bytes of the matrices of one location: of all pairs of cases, or of cases and landmarks."""
+    """Return the bytes of the matrices of one location: cases by cases, or cases by landmarks."""
     return MATRICES * 8 * n_cases * method.columns(n_cases)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Method, form and sizes that determine the time of a location."""
+    """Method, form and sizes that determine the time of the work at one location."""
 
     method: Method
     kind: Kind
@@ -147,7 +148,7 @@ class Setup:
     min_samples: int
     dtype: npt.DTypeLike
     n_together: int = 1
-    """Number of places that choose together; a sample of them is searched."""
+    """Number of places that choose together; the fit searches settings at a sample of these."""
 
 
 class Probe(NamedTuple):
@@ -163,10 +164,10 @@ class Probe(NamedTuple):
 
 
 def probe_of(setup: Setup) -> Probe:
-    """Time fits and forecasts of synthetic cases of growing number, and extrapolate.
+    """Time fits and forecasts of more and more synthetic cases, and extrapolate to all cases.
 
-    The values of the user's data are never read. Synthetic forecasts have skill and a bias, and
-    observations are autocorrelated. Choices that depend on the values may take more or less time.
+    The function never reads values of the user's data. Synthetic forecasts have skill and a bias.
+    The choices of a method depend on values, so a fit to real values may take more or less time.
     """
     with one_blas_thread():
         n = min(setup.n_cases, FIRST)
@@ -182,9 +183,10 @@ def probe_of(setup: Setup) -> Probe:
 
 
 def _extrapolated(trials: list[tuple[int, FloatArray]], n: int) -> FloatArray:
-    """Seconds of n cases, by the exponent of the last two trials, limited to 1 to 3.
+    """Return the seconds of n cases, which grow with a power of n as between the last two trials.
 
-    A single trial is extrapolated with the exponent 3, that of decompositions.
+    The exponent is at least 1 and at most 3. If there is only one trial, the exponent is 3, as for
+    decompositions of matrices.
     """
     last, seconds = trials[-1]
     if last == n or len(trials) == 1:
@@ -196,7 +198,7 @@ def _extrapolated(trials: list[tuple[int, FloatArray]], n: int) -> FloatArray:
 
 
 def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
-    """Seconds (3,) of a location's fit, of its first forecast, and of each further one."""
+    """Return seconds (3,) of a location: its fit, its first forecast, and each further forecast."""
     cases = _synthetic_cases(setup, n, n_locations)
     few = min(n, FEW_FORECASTS)
     least, choices, searched = min(setup.min_samples, n), None, 0.0
@@ -218,7 +220,7 @@ def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
 
 
 def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
-    """Random cases with skilful, biased forecasts, at some locations."""
+    """Return random cases with skilful, biased forecasts, at some locations."""
     from xrecal.arrays.distributions.forms import Forecasts, sort_members
 
     rng = np.random.default_rng(0)

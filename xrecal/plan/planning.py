@@ -1,4 +1,4 @@
-"""Planning: the tasks of a piece of work, and their memory and time, without reading values."""
+"""Estimate the tasks, memory and time of fits and products without reading any values."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
 
 BEST_BYTES = 128 * 2**20
-"""Largest input and output of a task with the suggested chunks."""
+"""Largest number of bytes of input and output of a task with the suggested chunks."""
 BEST_SECONDS = 300.0
-"""Longest duration of a task with the suggested chunks, so that little is lost with a worker."""
+"""Longest duration of a task with the suggested chunks, so that a lost worker costs little."""
 ROUNDS = 4
-"""Least number of tasks per parallel task, so that the last one causes no long wait."""
+"""Least number of tasks for each thread of a worker, so that the last task causes no long wait."""
 
-IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more"
-OF_ALL_PLACES = "the plan leaves out the component that all places share: passes over all cases"
-REFITTED = "the model is not in memory; unless persisted, each product fits it again"
+IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more tasks"
+OF_ALL_PLACES = "the plan leaves out the fit of the component that all places share"
+REFITTED = "the model is not in memory; each product fits it again, unless you persist the model"
 
 
 @explained("xrecal.plan")
@@ -74,7 +74,7 @@ def plan(
     refit: Span | None = None,
     probe: bool = True,
 ) -> Plan:
-    """Estimate tasks, memory and time of a fit or a cross-validation before any work.
+    """Estimate the tasks, memory and time of a fit or a cross-validation before it starts.
 
     The plan also suggests better chunks.
 
@@ -85,7 +85,8 @@ def plan(
     observations : DataArray, Dataset or dict, optional
         As for the fit. Without them, the plan assumes one observation for each forecast.
     by : {"year", "block", "retrospective", "rolling"}, optional
-        Splits of a cross-validation, to plan it in place of the fit.
+        Kind of splits of a cross-validation. If it is given, the plan is that of a cross-validation
+        instead of a fit.
     gap, blocks, window, every, refit
         As for :func:`xrecal.products.cross_validate.cross_validate`.
     probe : bool
@@ -95,21 +96,23 @@ def plan(
     Returns
     -------
     Plan
-        Prints as a table; see also :meth:`Plan.to_dataset` and :func:`xrecal.check_plan`.
+        The plan, which prints as a table; see also :meth:`Plan.to_dataset` and
+        :func:`xrecal.check_plan`.
 
     Raises
     ------
     ValueError, TypeError
-        As from the fit.
+        For the same inputs as in the fit.
 
     Notes
     -----
     A plan never reads or computes values of the inputs. Bytes of input and output are exact for the
     largest chunk. The workspace is that of the exact solver, for one task at a time in each thread;
     Dask keeps a few more chunks of input in memory. Times are rough, because they also depend on
-    the choices of the method. The plan of a cross-validation assumes five numbers of each forecast,
-    such as the quantiles that ``cross_validate`` computes by default, and the training cases of its
-    largest split. With ``refit`` it counts each update as a fit that keeps its choices.
+    the choices of the method. The plan of a cross-validation assumes five values for each forecast,
+    such as the quantiles that ``cross_validate`` computes by default. It also assumes that all
+    splits have as many training cases as the largest split. With ``refit``, the plan counts each
+    update as a fit without a new search of settings.
 
     Examples
     --------
@@ -163,15 +166,15 @@ def plan_forecast(
     missing_covariates: Missing = "refuse",
     probe: bool = True,
 ) -> Plan:
-    """Estimate tasks, memory and time of a product of forecasts before any work.
+    """Estimate the tasks, memory and time of a product, such as quantiles, before it starts.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
         As for :meth:`apply`. The plan does not read its values.
     values : int, optional
-        Number of values to compute for each forecast, such as quantiles, probabilities or members;
-        None for all the weights that :meth:`apply` returns.
+        Number of values to compute for each forecast, such as quantiles, probabilities or members.
+        None means all the weights that :meth:`apply` returns.
     covariates, missing_covariates
         As for :meth:`apply`.
     probe : bool
@@ -180,7 +183,7 @@ def plan_forecast(
     Returns
     -------
     Plan
-        Prints as a table.
+        The plan, which prints as a table.
 
     Raises
     ------
@@ -222,7 +225,7 @@ def _refuse_splits_of_many(held_out: HeldOut) -> None:
 
 
 def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:
-    """The tasks of the work with its current chunks, and better chunks."""
+    """Return the tasks of the work with its current chunks, and suggest better chunks."""
     chunks, location = work.tasks.chunksizes, work.location
     block = {d: max(sizes, default=0) for d, sizes in chunks.items()}
     taken, made, workspace = work.bytes_of(block)
@@ -252,7 +255,7 @@ def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:
 def _suggested_chunks(
     work: Work, block: Mapping[Hashable, int], resources: Resources, seconds: float | None
 ) -> dict[Hashable, int]:
-    """Chunks with the largest tasks that are small and short enough, and numerous enough."""
+    """Return chunks whose tasks are as large as possible, but small, short and numerous enough."""
     cut = work.cut
     one = {**block, **dict.fromkeys(cut, 1)}
     n, fits_each = math.prod(cut.values()), work.locations(one)
@@ -270,7 +273,7 @@ def _suggested_chunks(
 
 
 def _one_for_each(form: Form) -> xr.DataArray:
-    """Observations without values, one for each forecast, in their units."""
+    """Return observations without values, one for each forecast, in the units of the forecasts."""
     whole = without_values(form).broadcast().loc
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     observed = whole.isel({form.member_dim: 0}, drop=True)

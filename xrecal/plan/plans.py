@@ -16,7 +16,7 @@ from xrecal.chunks.texts import quoted
 from .costs import Resources
 
 Chunks: TypeAlias = Mapping[Hashable, int]
-"""Sizes of chunks, -1 for a whole dimension."""
+"""Sizes of chunks by dimension; -1 means a whole dimension."""
 
 
 Kind: TypeAlias = Literal["fit", "shared fit", "cross-validation", "apply"]
@@ -39,9 +39,9 @@ class TaskPlan:
     forecasts: int
     """Number of new or held-out forecasts of a location; 0 for a fit."""
     splits: int
-    """Number of splits of a cross-validation, each with a fit; 0 otherwise."""
+    """Number of splits of a cross-validation, each with a fit or an update; 0 for other work."""
     locations: int
-    """Number of locations with a fit each; for a shared fit, the number of its cases."""
+    """Number of locations, each with a fit of its own; for a shared fit, the number of cases."""
     tasks: int
     locations_per_task: int
     input_bytes: int
@@ -51,16 +51,16 @@ class TaskPlan:
     seconds_per_location: float | None
     """Estimated seconds of one core; None without a probe."""
     cases_tried: int
-    """Number of cases of the synthetic location that was timed."""
+    """Number of cases of the synthetic location that was timed; 0 without a probe."""
     chunks: Chunks
     """Suggested chunks of the hindcast or forecast, -1 for a whole dimension."""
     sizes: Mapping[Hashable, int]
     """Sizes of the dimensions along which tasks may be divided."""
     bytes_of_smallest: int
-    """Bytes of a task with a single location: chunks cannot make it smaller."""
+    """Bytes of a task with a single location; chunks cannot make a smaller task."""
 
     def chunks_within(self, limit: int) -> dict[Hashable, int]:
-        """Suggested chunks, smaller if a task may use less memory than the plan has assumed."""
+        """Return the suggested chunks, or smaller ones if tasks need more than ``limit`` bytes."""
         taken = {d: n if self.chunks[d] == -1 else self.chunks[d] for d, n in self.sizes.items()}
         most = min(math.prod(taken.values()), limit // max(self.bytes_of_smallest, 1))
         smaller = split(max(most, 1), taken)
@@ -85,11 +85,11 @@ class Plan:
     Attributes
     ----------
     variables : tuple of TaskPlan
-        One for each variable.
+        The tasks of each variable.
     resources : Resources
         Memory in bytes that one task may use, and number of tasks that run at a time.
     notes : tuple of str
-        Remarks on inputs and models that make the work slow.
+        Remarks on inputs and models that make the work slow, and on work without a plan.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Plan:
 
     @property
     def largest(self) -> TaskPlan:
-        """Variable whose tasks need the most memory."""
+        """Tasks of the variable that needs the most memory per task."""
         return max(self.variables, key=lambda part: part.task_bytes)
 
     @property
@@ -123,15 +123,15 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """True if memory is enough for every task, as far as the plan knows."""
+        """True if memory is enough for every task, or if the available memory is unknown."""
         memory = self.resources.memory
         return memory is None or self.task_bytes <= memory
 
     @property
     def seconds(self) -> float | None:
-        """Estimated wall clock time of all tasks, run in parallel as far as possible.
+        """Estimated wall-clock seconds of all tasks, which run in parallel as far as possible.
 
-        None if unknown.
+        None without a probe.
         """
         total = 0.0
         for part in self.variables:
@@ -163,7 +163,7 @@ class Plan:
         return xr.Dataset(data, {"variable": [str(part.variable) for part in self.variables]})
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
-        """Return the plan as text; ``typed`` writes chunks in another form than that of Python.
+        """Return the plan as text; ``typed`` may write chunks in another form than Python code.
 
         Examples
         --------
@@ -184,9 +184,10 @@ class Plan:
 
 
 def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
-    """Message about the lack of memory, with what to type instead.
+    """Return a message about too little memory, with a remedy; None if memory is enough.
 
-    None if all tasks fit the limit, or the plan's own limit, as far as is known.
+    ``limit`` is the number of bytes that a task may use; the default is that of the plan. If both
+    are unknown, the result is None.
     """
     limit = plan.resources.memory if limit is None else limit
     if limit is None or plan.task_bytes <= limit:
@@ -212,15 +213,15 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
     plan : Plan
         From :func:`xrecal.plan` or :meth:`xrecal.Recalibrator.plan`.
     limit : int, optional
-        Bytes that one task may use: memory of a worker divided by its threads. By default the
-        limit that the plan has found.
+        Bytes that one task may use: the memory of a worker divided by the number of its threads.
+        The default is the limit that the plan has found.
     force : bool
-        Whether to leave the error out.
+        True raises no error.
 
     Raises
     ------
     MemoryPlanError
-        A ValueError whose message has the chunks to type.
+        If a task needs more memory than it may use. The message has chunks to type.
 
     Examples
     --------
@@ -232,7 +233,10 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """Sizes of chunks with at most so many labels, whole along the last dimensions."""
+    """Return sizes of chunks with at most ``most`` locations, if possible whole at the end.
+
+    A chunk is whole along the last dimensions before it is divided along the first ones.
+    """
     chunks: dict[Hashable, int] = {}
     for d, n in reversed(list(sizes.items())):
         pieces = -(-n // max(min(most, n), 1))
@@ -242,12 +246,12 @@ def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
 
 
 def _size(n_bytes: int) -> str:
-    """Bytes as text."""
+    """Return a number of bytes as text."""
     return format_bytes(n_bytes).replace(".00 ", " ")
 
 
 def _duration(seconds: float) -> str:
-    """Seconds as text, to two digits."""
+    """Return a duration as text, to two digits."""
     units = (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 0.001))
     unit, length = next((u for u in units if seconds >= u[1]), units[-1])
     count = seconds / length
@@ -255,7 +259,7 @@ def _duration(seconds: float) -> str:
 
 
 def _lines(part: TaskPlan, suggested: str) -> list[str]:
-    """The table of one variable."""
+    """Return the lines of the table for one variable."""
     what = f"{part.cases} cases of {part.members} members"
     if part.work == "apply":
         what = f"{part.forecasts} forecasts of {part.members} members, from {part.cases} cases"
@@ -286,7 +290,7 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
 
 
 def _total(plan: Plan) -> list[str]:
-    """Lines of the table about all variables together: time and memory."""
+    """Return the lines of the table for all variables together: time and memory."""
     memory, at_once = plan.resources.memory, plan.resources.at_once
     lines = []
     if plan.seconds is not None:

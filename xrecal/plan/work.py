@@ -41,16 +41,16 @@ class Work:
     tasks: xr.DataArray
     """Lazy array, with the chunks of the result."""
     fits: tuple[Hashable, ...]
-    """Dimensions with a fit of their own."""
+    """Dimensions along which each position has its own fit."""
     whole: tuple[Hashable, ...]
     """Dimensions that every task needs whole."""
     given: Sequence[xr.DataArray]
     made: Sequence[tuple[xr.DataArray, int]]
     """Results, and the number of values along their own dimensions."""
     workspace: Callable[[int], int]
-    """Workspace in bytes, for a number of locations."""
+    """Function that returns the workspace in bytes for a number of locations."""
     seconds: Callable[[Probe], float]
-    """Inputs for timing a location."""
+    """Function that computes the seconds of one location from a :class:`Probe`."""
 
     @property
     def cut(self) -> dict[Hashable, int]:
@@ -58,25 +58,28 @@ class Work:
         return {d: self.tasks.sizes[d] for d in self.fits if d not in self.whole}
 
     def locations(self, block: Mapping[Hashable, int]) -> int:
-        """Number of locations of a task."""
+        """Return the number of locations of a task with this number of labels by dimension."""
         return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
 
     def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
-        """Input, output and workspace of a task with these numbers of labels by dimension."""
+        """Return the bytes of input, output and workspace of a task.
+
+        ``block`` has the number of labels of the task by dimension.
+        """
         taken = sum(_bytes(array, block) for array in self.given)
         made = sum(_bytes(array, block) * each for array, each in self.made)
         return taken, made, self.workspace(self.locations(block))
 
 
 def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
-    """Bytes of a part of an array, whole along the other dimensions."""
+    """Return the bytes of a part of an array, which is whole along dimensions not in ``block``."""
     return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
 
 
 def work_of_fit(
     name: Hashable | None, prepared: Prepared, min_samples: int, choose: Choose
 ) -> Work:
-    """The fit of a variable."""
+    """Return the work of a fit of one variable."""
     pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
     assert pairs.dim is not None
     (state,) = fit_state(prepared, min_samples, choose=choose)
@@ -97,7 +100,7 @@ def work_of_fit(
 
 
 def work_of_shared_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> Work:
-    """One fit of many places: passes over chunks of cases of any places and dates."""
+    """Return the work of one fit to many places, in passes over chunks of any places and dates."""
     from xrecal.arrays.shared.packed import GRID
 
     pairs, method, form = prepared.pairs, as_shared(prepared.method), prepared.pairs.form
@@ -126,7 +129,7 @@ def work_of_shared_fit(name: Hashable | None, prepared: Prepared, min_samples: i
 def _location(
     prepared: Prepared, form: Form, method: Method, n_cases: int, min_samples: int
 ) -> Setup:
-    """Facts for timing a location of a fit."""
+    """Return the facts that determine the time of a fit at one location."""
     return Setup(
         method=method,
         kind=form.kind,
@@ -140,7 +143,7 @@ def _location(
 
 
 def _together(prepared: Prepared, choose: Choose) -> int:
-    """Number of places that choose together."""
+    """Return the number of places that choose together."""
     pairs, pool = prepared.pairs, prepared.pairs.pool
     whole = () if pool is None else pool.forecast_dims
     places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
@@ -149,7 +152,7 @@ def _together(prepared: Prepared, choose: Choose) -> int:
 
 
 def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
-    """The cross-validation of a variable: a fit for each split, and forecasts of its cases."""
+    """Return the work of a cross-validation: a fit for each split, and forecasts of its cases."""
     prepared, form = held_out.prepared, held_out.form
     n_fits, learned, tested = _turns(held_out)
     pairs, method = prepared.pairs, prepared.method
@@ -190,7 +193,10 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
-    """Number of fits, and of cases that each split, or state of the model, knows and predicts."""
+    """Return the number of fits, and the numbers of known and of predicted cases of each round.
+
+    Rounds before the first fit do not count.
+    """
     learned, tested = [], []
     pool = held_out.prepared.pairs.pool
     n_each = 1 if pool is None else len(pool.taken)
@@ -211,7 +217,7 @@ def work_of_product(
     values: int | None,
     covariates: Given,
 ) -> Work:
-    """A product of a variable with a number of values per forecast; see :func:`plan_forecast`."""
+    """Return the work of a product with this number of values; see :func:`plan_forecast`."""
     method, state = fitted.method, fitted.state
     lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
     (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
@@ -257,12 +263,12 @@ def _length(form: Form, dim: Hashable) -> int:
 
 
 def without_values(form: Form) -> Form:
-    """The forecast with lazy arrays of the same labels."""
+    """Return the forecast with lazy arrays that have the same labels, but no values."""
     return form.with_parts({k: array_without_values(v) for k, v in form.parts.items()})
 
 
 def array_without_values(array: xr.DataArray) -> xr.DataArray:
-    """A lazy array with the same labels, type and chunks; one chunk for NumPy."""
+    """Return a lazy array with the same labels, type and chunks; a NumPy array gets one chunk."""
     import dask.array
 
     chunks = array.shape if array.chunks is None else array.chunks

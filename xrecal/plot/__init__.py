@@ -4,21 +4,22 @@
 fan                                quantiles over dates or leads, observations, raw ensembles
 cdf, density                       one forecast, and the past cases with the most weight
 pit, rank_histogram                histograms, with the band of calibrated forecasts
-reliability, quantile_reliability  observations given the issued probability or quantile
-roc, performance                   hit rate by false alarms, and by success of warnings
+reliability, quantile_reliability  observed frequency or quantile, given the issued one
+roc, performance                   hit rate against false alarm rate or success ratio
 coverage                           central intervals: share of observations inside
-spread_skill                       error by spread
+spread_skill                       error of the mean against spread of the forecasts
 monitor                            evidence against calibration over time
 skill_by_lead                      skill over lead times
-skill_map, p_value_map             maps of skill, and of tests, with control of false discoveries
+skill_map, p_value_map             maps of skill and of p-values; dots mark significant results
 tercile_map                        map of the likeliest tercile of one forecast
 ridge_curve                        held-out loss of a CKME with each ridge
 report                             one page with the main figures
 =================================  =================================================================
 
-Each function takes ``ax``, draws on it and returns it; without it there is a new figure. Only
-``report`` computes scores and tests. No function changes settings of matplotlib. Dask arrays are
-computed. The methods of ``forecast.recal.plot`` compute the evidence first, and then draw it.
+Each function draws on the Axes ``ax`` and returns them; without ``ax``, it makes a new figure. Only
+``report`` computes scores and tests; the other functions draw results that you pass. No function
+changes settings of matplotlib. All functions compute Dask arrays. The methods of
+``forecast.recal.plot`` compute scores and tests first, and then draw them.
 """
 
 try:

@@ -21,7 +21,7 @@ from .reading import Floats
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 CYCLE = "annual_cycle"
-"""Variable with the range of the subtracted cycle, in the unit of the variable."""
+"""Name of the result that has the range of the subtracted cycle, in the unit of the forecast."""
 
 
 def quantile_reliability(
@@ -33,16 +33,17 @@ def quantile_reliability(
     member_dim: Hashable | None = None,
     beside: Evidence | None = None,
 ) -> xr.Dataset:
-    """Reliability of quantiles of forecasts and observations minus the cycle of the forecasts.
+    """Reliability of quantiles, without the annual cycle of the forecasts.
 
-    The result is that of :func:`xrecal.diagnostics.quantile_reliability`, with the range of the
-    cycle. The range is 0 if the yearly and half-yearly waves explain at most half of the variance
-    of the forecast means at each location, as in :func:`xrecal.diagnostics.skce_test`. The function
-    subtracts a cycle that explains more: it would be most of the curve, and put the curve on the
-    diagonal for any forecast. Calibrated forecasts stay calibrated, as the cycle depends on
-    forecasts and dates alone. ``beside`` are other forecasts of the same cases. If they are given,
-    the cycle comes from them, so that the curves of both forecasts have the same observations and a
-    common axis.
+    The result is that of :func:`xrecal.diagnostics.quantile_reliability`, and the range of the
+    subtracted cycle. At each location, the function subtracts the annual cycle of the forecast
+    means from forecasts and observations, if yearly and half-yearly waves explain more than half of
+    the variance of these means (as in :func:`xrecal.diagnostics.skce_test`). Such a cycle would put
+    the curve near the diagonal for any forecast. If there is no such cycle, the range is 0.
+    Calibrated forecasts stay calibrated, because the cycle depends on forecasts and dates alone. If
+    ``beside``, another forecast of the same cases, is given, the function subtracts the cycle of
+    this other forecast. So the curves of both forecasts have the same observations and a common
+    axis.
     """
     levels = read_levels(q)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
@@ -66,7 +67,7 @@ def quantile_reliability(
 
 
 def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
-    """Annual cycle of the means of forecasts, over cases and locations; None without dates."""
+    """Annual cycle of the forecast means at each location; None if there are no dates."""
     form, time = evidence.form, evidence.time
     season = season_of(form, time) if time in form.dims else None
     if season is None or time not in season.dims:
@@ -86,7 +87,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
 
 
 def _cycle(mean: Floats, season: Floats) -> Floats:
-    """Annual cycle (n,) of means (n,), NaN for NaN means; 0 if it does not dominate."""
+    """Annual cycle (n,) of means (n,), NaN where means are NaN; 0 if the cycle is weak."""
     from xrecal.arrays.calibration.skce_locations import annual_cycle
 
     known = np.isfinite(mean)

@@ -1,4 +1,4 @@
-"""Bands of calibrated forecasts, from the number of cases alone."""
+"""Bands in which calibrated forecasts lie; they depend on the number of cases."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from .style import BAND, GREY, Style, veil
 ENDS = ((1 - BAND) / 2, (1 + BAND) / 2)
 
 N_GROUPS = 1.5
-"""Number of groups of cases, in cube roots of the number of cases."""
+"""Number of groups of cases, divided by the cube root of the number of cases."""
 
 
 def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
-    """Central range (2, ...) of the share of ``n`` independent cases, for a given probability.
+    """Central range (2, ...) of the share of events in ``n`` independent cases.
 
-    Exact, by the binomial distribution; NaN without cases.
+    All cases have the same ``probability`` of the event. The range is exact, from the binomial
+    distribution, and NaN if ``n`` is 0.
     """
     from scipy.stats import binom
 
@@ -32,7 +33,8 @@ def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
 def error_limits(n: npt.ArrayLike) -> Floats:
     """Central range (2, ...) of the ratio of an observed to the true root mean square error.
 
-    Exact for ``n`` independent normal errors, by the chi-square distribution; NaN without cases.
+    The range is exact for ``n`` independent normal errors, from the chi-square distribution, and
+    NaN if ``n`` is 0.
     """
     from scipy.stats import chi2
 
@@ -42,11 +44,12 @@ def error_limits(n: npt.ArrayLike) -> Floats:
 
 
 def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
-    """Issued probabilities (k,), and the range (2, k) of the regression of events on them.
+    """Issued probabilities (k,), and the range (2, k) of the observed frequency at each of them.
 
-    Cases are in k groups of similar size; k grows with the cube root of the number of cases. Then
-    the regression and the share of a group have similar errors. With a factor of 1.5, approximately
-    the nominal share of calibrated curves lies within the range.
+    The function divides cases into groups of similar size. The number of groups grows with the cube
+    root of the number of cases; then the regression and the share of events in a group have similar
+    errors. If this number is 1.5 times the cube root, about 90 % of the curves of calibrated
+    forecasts lie within the range at a given probability.
     """
     ascending = np.sort(probability)
     n = ascending.size
@@ -65,7 +68,7 @@ def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
 
 
 def draw_band(ax: Axes, x: Floats, low: Floats, high: Floats) -> None:
-    """Shade the area of a band, behind everything else; a bar at a single point."""
+    """Shade a band behind everything else; draw a bar if the band has a single point."""
     shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
     if x.size == 1:
         ax.vlines(x, low, high, lw=8, zorder=1, **shade)

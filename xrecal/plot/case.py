@@ -34,13 +34,13 @@ from .style import (
 )
 
 N_NAMED = 5
-"""Largest number of past cases named in a figure."""
+"""Largest number of past cases whose names a figure shows."""
 
 TAILS = (0.0005, 0.9995)
-"""Range of levels for drawing normal distributions."""
+"""Levels of the quantiles between which a figure shows normal distributions."""
 
 MASS = (0.002, 0.998)
-"""Range of levels for drawing members."""
+"""Levels of the quantiles between which a figure shows members."""
 
 N_POINTS = 400
 """Number of points of the curve of a normal distribution."""
@@ -49,13 +49,13 @@ APART_IN_CDF = 0.07
 """Least distance between the names of past cases in a cumulative distribution, in probability."""
 
 APART_IN_DENSITY = 0.05
-"""Least distance between these names in a density, as a share of the range of the members."""
+"""Least distance between the names of past cases in a density, as a share of the members' range."""
 
 MARGIN = 0.06
-"""Margin on either side, as a share of the range of the members."""
+"""Margin on both sides of the members, as a share of the range of the members."""
 
 STEMS = 0.4
-"""Height of the heaviest past case, as a share of the height of the density."""
+"""Height of the line of the heaviest past case, as a share of the height of the density."""
 
 MAX_BINS = 60
 """Largest number of bins of the histogram of a density."""
@@ -74,14 +74,15 @@ def cdf(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms: one variable, case and location, such as
-        ``calibrated.isel(time=0)`` of ``calibrated = forecast.recal.apply(model)``.
+        Forecast of any form, of one variable, case and location, such as ``calibrated.isel(time=0,
+        location=0)`` with ``calibrated = forecast.recal.apply(model)``.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds a second curve.
     observations : DataArray or Dataset, optional
-        Observation, one number in the same units: a vertical line.
+        Observation, one number in the same units. The figure shows it as a vertical line.
     raw : DataArray or Dataset, optional
-        The plain ensemble of the same case: a grey curve.
+        The plain ensemble of the same case. The figure shows it as a grey curve.
     label : str, optional
         Label of the curve in the legend.
 
@@ -98,9 +99,10 @@ def cdf(
     Notes
     -----
     If the members of a weighted ensemble are past cases (coordinate ``calibration_<dim>``), each
-    step is one case, as high as its weight. Points grow with the weight, and up to five of the
-    largest have their date. The axis shows 99.6 % of the mass, the raw ensemble and the
-    observation; members with almost no weight may lie beyond.
+    step is one case, and the height of the step is the weight of the case. Heavier cases have
+    larger points, and the figure shows the dates of up to five of the heaviest cases. The axis
+    shows at least 99.6 % of the mass, the raw ensemble and the observation; members with almost no
+    weight may lie outside the axis.
 
     Examples
     --------
@@ -147,9 +149,9 @@ def density(
     forecast, observations
         As for :func:`cdf`.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given.
+        Axes to draw on and return; by default those of a new figure.
     raw : DataArray or Dataset, optional
-        The plain ensemble of the same case: ticks on the axis.
+        The plain ensemble of the same case. The figure shows its members as ticks on the axis.
 
     Returns
     -------
@@ -162,10 +164,11 @@ def density(
 
     Notes
     -----
-    Members make a weighted histogram, with bins by the rule of Freedman and Diaconis [1]_ for the
-    effective number of members. The mass of a censored distribution on a bound is a line with its
-    probability. Past cases are lines, with heights in proportion to their weights, without an axis.
-    Up to five of the highest lines have their date.
+    The figure shows members as a weighted histogram; the width of its bins follows the rule of
+    Freedman and Diaconis [1]_ for the effective number of members. A thick line at a bound shows
+    the probability that a censored distribution gives to this bound. Thin lines show past cases;
+    the height of a line is proportional to the weight of the case, and has no axis. The figure
+    shows the dates of up to five of the heaviest cases.
 
     References
     ----------
@@ -200,16 +203,16 @@ def density(
 
 
 class Members(NamedTuple):
-    """Members of one distribution, ascending, with masses that sum to one."""
+    """Members of one distribution, in ascending order, with masses that sum to one."""
 
     values: Floats
     masses: Floats
     names: tuple[str, ...] | None
-    """Labels of the past cases of members, if they have labels; empty for others."""
+    """Label of the past case of each member, empty for other members; None without any labels."""
 
     @property
     def past(self) -> npt.NDArray[np.bool_]:
-        """Mark members from a past case, in contrast to quantiles of a component of a pool."""
+        """True for members that are past cases, False for quantiles of a component of a pool."""
         return np.array([bool(name) for name in self.names or [""] * self.values.size])
 
 
@@ -218,7 +221,7 @@ class OneCase:
     """A forecast of one variable at one location and time, in memory."""
 
     form: Form
-    """Parts along the members alone, or without any dimension."""
+    """Form of the forecast; its parts have at most the dimension of the members."""
     labelled: xr.DataArray | xr.Dataset
     """The given forecast of one case."""
 
@@ -228,7 +231,7 @@ class OneCase:
         return not self.form.traits.has_scale
 
     def members(self) -> Members:
-        """Members with a weight, ascending."""
+        """Members with a weight above 0, in ascending order."""
         values = self.form.loc.to_numpy().astype(np.float64)
         given, levels = self.form.weights, self.form.levels
         masses: FloatArray = np.ones_like(values)
@@ -257,7 +260,7 @@ class OneCase:
 
 
 def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
-    """A forecast of one case.
+    """Read the forecast of one case.
 
     Raises
     ------
@@ -290,8 +293,8 @@ def shown_range(
 ) -> tuple[float, float]:
     """Ends of the axis: nearly all of the mass, the raw ensemble, and the observation.
 
-    So members with almost no weight do not compress the others. ``before`` are the ends of earlier
-    drawings.
+    Members with almost no weight do not count, so they do not compress the other members.
+    ``before`` are the ends of the axis before this drawing.
     """
     ends = list(_mass_range(case.members())) if case.has_members else []
     ends += [] if case.has_members else [reach(case).item(0), reach(case).item(-1)]
@@ -321,7 +324,7 @@ def read_raw(raw: Labelled, case: OneCase, *, figure: str) -> Members:
 
 
 def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> None:
-    """Draw the observation as a vertical line; nothing if it is missing."""
+    """Draw the observation as a vertical line; draw nothing if it is missing."""
     if observations is None:
         return
     value = _observed(observations, case)
@@ -347,7 +350,7 @@ def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
 def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> list[int]:
     """Positions of the heaviest members with names at least ``apart`` from each other.
 
-    Each name occurs once, as members of one date from several components share it.
+    Each name occurs once, although several components of a pool may have members of the same date.
     """
     heavy: list[int] = []
     for i in np.argsort(-masses, kind="stable").tolist():
@@ -360,7 +363,7 @@ def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> 
 
 
 def _draw_steps(ax: Axes, members: Members, colour: str, width: float, label: str | None) -> Any:
-    """Steps from the ends of the members to slightly beyond them."""
+    """Draw the cumulative distribution of members as steps, with a margin on both sides."""
     room = MARGIN * (np.ptp(members.values) or 1.0)
     x = np.concatenate([members.values[:1] - room, members.values, members.values[-1:] + room])
     y = np.concatenate([[0.0], np.cumsum(members.masses), [1.0]])
@@ -368,7 +371,7 @@ def _draw_steps(ax: Axes, members: Members, colour: str, width: float, label: st
 
 
 def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str) -> None:
-    """Points on the steps of past cases, and names of the heaviest ones."""
+    """Draw points on the steps of past cases, and the names of the heaviest cases."""
     middle = np.cumsum(members.masses) - members.masses / 2
     sizes = 40 * members.masses / members.masses.max()
     past = members.past
@@ -385,7 +388,7 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
 
 
 def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
-    """Values, and the probability of at most these values; jumps at bounds are vertical."""
+    """Values, and the probabilities of not exceeding them; jumps at bounds are vertical."""
     x = reach(case)
     bounds = [part for part in (case.form.lower, case.form.upper) if part is not None]
     ends = np.array([float(bound) for bound in bounds if np.isfinite(bound)])
@@ -396,7 +399,7 @@ def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
 
 
 def _draw_members(ax: Axes, members: Members) -> None:
-    """Weighted histogram, and the past cases as lines with names."""
+    """Draw a weighted histogram, and past cases as lines with names."""
     heights, edges = _histogram(members)
     ax.stairs(heights, edges, fill=True, color=PALETTE[0], alpha=veil(ax, 0.3), zorder=2)
     ax.stairs(heights, edges, color=PALETTE[0], lw=1.2, zorder=2.2)
@@ -427,7 +430,7 @@ def _histogram(members: Members) -> tuple[Floats, Floats]:
 
 
 def _draw_normal(ax: Axes, case: OneCase) -> None:
-    """Density of a mixture of normal distributions, and the mass on each bound."""
+    """Draw the density of a mixture of normal distributions, and the mass on each bound."""
     from scipy.stats import norm
 
     form, x = case.form, reach(case)

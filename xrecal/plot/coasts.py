@@ -1,4 +1,4 @@
-"""Coastlines of maps, from files of cartopy on this machine; nothing is downloaded."""
+"""Coastlines of maps, from files of cartopy on this machine; xrecal downloads nothing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .reading import Floats
 from .style import ink
 
 SCALES = (("10m", 15.0), ("50m", 90.0), ("110m", np.inf))
-"""Resolutions of Natural Earth, and the largest width in degrees for each, if available."""
+"""Resolutions of Natural Earth, and the largest width of a map, in degrees, for each of them."""
 
 
 def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:
-    """Draw coastlines within the ends of longitudes and latitudes in degrees.
+    """Draw coastlines in the area of the longitudes ``x`` and latitudes ``y``, in degrees.
 
-    The function draws nothing without cartopy, or if cartopy has not downloaded coastlines before.
+    The function draws nothing if cartopy is not installed, or has not downloaded coastlines before.
     ``how`` may contain the transform of the coordinates.
     """
     left, right, low, high = float(x.min()), float(x.max()), float(y.min()), float(y.max())
@@ -43,7 +43,7 @@ def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:
 
 
 def _file(across: float) -> Path | None:
-    """The finest file that suits the width, else the next finest file; None without a file."""
+    """Path of the finest file that suits the width, or else of another file; None without files."""
     if find_spec("cartopy") is None:
         return None
     from cartopy import config

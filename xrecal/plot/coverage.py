@@ -32,14 +32,15 @@ GRID = np.linspace(0, 1, 201)
 
 
 def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """Share of observations inside central intervals, by the probability of the intervals.
+    """Share of observations inside central intervals, against the probability of the intervals.
 
     Parameters
     ----------
     coverage : Dataset
-        From :func:`xrecal.diagnostics.coverage`, of one location or many.
+        Result of :func:`xrecal.diagnostics.coverage`, for one location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds a second curve.
     label : str, optional
         Label of the curve in the legend.
 
@@ -50,17 +51,18 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has a case.
+        If ``coverage`` is not such a Dataset, or if no location has a case.
 
     Notes
     -----
-    Below the diagonal, intervals contain fewer observations than their probability. A point of a
-    calibrated forecast lies within the band with a probability of 90 %, by the binomial
-    distribution for independent cases. The number at a point is the mean width of the intervals,
-    unless it would lie on another curve or number. For many locations, points are the median, lines
-    the range of 90 % of the locations, and the band belongs to one location: for calibrated
-    forecasts, lines are about as long as the band. An interval beyond the levels of a forecast in
-    quantiles has a note instead of a point.
+    Points below the diagonal mean that intervals contain too few observations. If a forecast is
+    calibrated and its cases are independent, a point lies within the band with a probability of 90
+    % (binomial distribution). The number at a point is the mean width of the intervals; the figure
+    leaves out numbers that would cover a curve or another number. For many locations, points show
+    the median, and lines show the range of 90 % of the locations. The band is that of a single
+    location, so for calibrated forecasts these lines are about as long as the band is high. If the
+    levels of quantile forecasts do not reach the ends of an interval, the figure has a note instead
+    of a point.
 
     Examples
     --------

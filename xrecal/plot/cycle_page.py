@@ -1,4 +1,4 @@
-"""One page about the last months of a daily cycle."""
+"""One page about the last months of a cycle of daily forecasts."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ LINE, HEAD, FEET, AROUND, BESIDE = 0.14, 0.95, 0.4, 0.85, 0.55
 and gaps around a row of panels and around the text."""
 
 FOOT = (
-    f"Grey bands hold {BAND:.0%} of calibrated forecasts with as many independent cases. Shaded "
-    "areas reach from the beginning of a change to its detection.\nThe monitor is that of the "
-    "place and lead with the most evidence; it raises an alarm where the e-value crosses its "
-    "dashed line."
+    f"Grey bands contain {BAND:.0%} of calibrated forecasts with as many independent cases. Shaded "
+    "areas reach from the beginning of a change to its detection.\nThe monitor shows the place and "
+    "lead with the most evidence; it raises an alarm where the e-value crosses the dashed line of "
+    "its colour."
 )
 
 
@@ -44,8 +44,8 @@ def cycle_page(
 ) -> Figure:
     """Draw scores and coverage by lead, the monitor, and the status as text.
 
-    ``scores`` and ``watched`` are the files of a cycle; the page shows the starts from ``first``
-    on. ``status`` is the text for people.
+    ``scores`` and ``watched`` are the contents of the files of scores and of the monitor; the page
+    shows the starts from ``first`` on. ``status`` is the text about the status of the cycle.
     """
     dim = watched["restarts"].dims[0]
     names = [str(n).removesuffix("_crps_raw") for n in scores if str(n).endswith("_crps_raw")]
@@ -79,7 +79,7 @@ def cycle_page(
 
 
 def _by_lead(array: xr.DataArray) -> tuple[list[Hashable], npt.NDArray[np.float64], str]:
-    """The dimension of leads, if there is one, its positions on an axis, and the axis label."""
+    """Dimension of leads, if there is one, positions of leads on an axis, and the axis label."""
     lead = [d for d in Roles(array).leads if d in array.dims][:1]
     if not lead:
         return lead, np.zeros(1), ""
@@ -123,7 +123,7 @@ def _draw_coverage(ax: Axes, pit: xr.DataArray) -> None:
 
 
 def _mark_leads(ax: Axes, x: npt.NDArray[np.float64]) -> None:
-    """Put ticks at leads if there are few, and none without leads."""
+    """Put ticks at the leads if there are at most 8, and no ticks if there are no leads."""
     if x.size == 1:
         ax.set_xlim(x[0] - 1, x[0] + 1)
     if x.size <= 8:
@@ -133,7 +133,7 @@ def _mark_leads(ax: Axes, x: npt.NDArray[np.float64]) -> None:
 def _draw_monitor(
     ax: Axes, watched: xr.Dataset, name: str, dim: Hashable, first: np.datetime64
 ) -> str:
-    """Draw the monitor of the place and lead with the most evidence; return its labels."""
+    """Draw the monitor of the place and lead with the most evidence; return a text with both."""
     own = {n: str(n).removeprefix(f"{name}_") for n in watched if str(n).startswith(f"{name}_")}
     data = watched[list(own)].rename(own)
     late = data["e_value"].isel({dim: data.indexes[dim] >= first})
@@ -150,7 +150,7 @@ def _draw_monitor(
 
 
 def _lines(status: str) -> list[str]:
-    """Lines of the status, as many as there is room for."""
+    """Lines of the status, at most as many as the page has room for."""
     lines = [
         line
         for text in status.splitlines()

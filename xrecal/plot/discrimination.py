@@ -1,4 +1,4 @@
-"""Diagrams for yes or no forecasts: relative operating characteristics, and performance."""
+"""Diagrams of warnings: relative operating characteristic (ROC), and performance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .style import (
 THRESHOLD, LEVEL = "threshold", "probability_level"
 
 GRID = np.linspace(0, 1, 101)
-"""False alarm rates for comparing the curves of many locations."""
+"""False alarm rates at which the figure compares the curves of many locations."""
 
 NUMBERED = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Probabilities to write beside the curve."""
@@ -41,7 +41,7 @@ BIASES = (0.3, 0.5, 0.8, 1.0, 1.3, 2.0, 4.0)
 """Frequency biases of the lines in a performance diagram."""
 
 INDICES = np.arange(1, 10) / 10
-"""Critical success indices of these lines."""
+"""Critical success indices of the curved lines in a performance diagram."""
 
 NAMES = ("hit_rate", "false_alarm_rate", "area", "area_error", "base_rate", "n_cases")
 
@@ -64,14 +64,16 @@ class _Curve(NamedTuple):
 
 
 def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """Relative operating characteristics: hit rate by false alarm rate.
+    """Relative operating characteristic (ROC): hit rate against false alarm rate.
 
     Parameters
     ----------
     roc : Dataset
-        From :func:`xrecal.diagnostics.roc`: one threshold or several, one location or many.
+        Result of :func:`xrecal.diagnostics.roc`, for one threshold or several, and one location or
+        many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds further curves.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds further curves.
     label : str, optional
         Label of the curve in the legend, if there is one threshold.
 
@@ -82,15 +84,17 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has both cases with the event and cases without it.
+        If ``roc`` is not such a Dataset, or if no location has both cases with the event and cases
+        without it.
 
     Notes
     -----
-    Each point of a curve is for a user who acts from a certain probability on, which is written at
-    the point. On the diagonal forecasts do not separate events from other cases. The legend has the
-    area under the curve, ½ on the diagonal and 1 if perfect, and its standard error. For many
-    locations the curve is the median, the shaded area the range of 90 % of the locations, and the
-    number the mean.
+    Each point of a curve belongs to a user who acts if the probability of the event is at least
+    some level; the figure shows this level at some points. If the curve is on the diagonal,
+    forecasts do not separate events from other cases. The legend has the area under the curve and
+    the standard error of this area; the area is ½ on the diagonal and 1 for perfect forecasts. For
+    many locations, the curve is the median, the shaded area is the range of 90 % of the locations,
+    and the legend has the mean of the areas under their curves.
 
     Examples
     --------
@@ -123,12 +127,12 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
 
 
 def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """Performance diagram: hit rate by the share of warnings followed by an event.
+    """Performance diagram: hit rate against the share of warnings that an event follows.
 
     Parameters
     ----------
     roc : Dataset
-        From :func:`xrecal.diagnostics.roc`, of one location: one threshold or several.
+        Result of :func:`xrecal.diagnostics.roc`, for one location, and one threshold or several.
     ax, label
         As for :func:`roc`.
 
@@ -139,17 +143,20 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, there is no event or nothing but events, or there are several
-        locations: select one, or let the diagnostic pool their cases by ``dim=...``.
+        If ``roc`` is not such a Dataset, if the event happens in no case or in all cases, or if
+        there are several locations. Then select one location, or pass ``dim=...`` to the
+        diagnostic, which then pools the cases of all locations.
 
     Notes
     -----
-    Each point is for warnings from a certain probability on, which is written at the point. It
-    shows the hit rate (probability of detection) and one minus the share of false alarms among
-    warnings (success ratio). Both are 1 at best, at the upper right. Shades and their numbers are
-    the critical success index, straight lines the frequency bias, the ratio of warnings to events
-    [1]_. The grey line is the share of events, which is the success ratio of random warnings.
-    Unlike the ROC curve the diagram counts no correct rejections, so it suits rare events.
+    Each point belongs to warnings that are issued if the probability of the event is at least some
+    level; the figure shows this level at some points. The point shows the hit rate (probability of
+    detection) and the success ratio, which is one minus the share of false alarms among warnings.
+    Both are 1 for perfect warnings, in the upper right corner. Curved lines with numbers show the
+    critical success index. Straight dashed lines show the frequency bias, which is the ratio of
+    warnings to events [1]_. The vertical grey line is the share of events, which is the success
+    ratio of random warnings. Unlike the ROC curve, the diagram counts no correct rejections, so it
+    suits rare events.
 
     References
     ----------
@@ -199,7 +206,7 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
 
 
 def _curves(data: xr.Dataset) -> list[_Curve]:
-    """Curves of each threshold; ValueError if none has a point."""
+    """Return the curve of each threshold; raise ValueError if no curve has a point."""
     curves = [_Curve(one, name) for name, one in by_threshold(data)]
     if not any(curve.rates()[0].size for curve in curves):
         raise ValueError(
@@ -209,7 +216,7 @@ def _curves(data: xr.Dataset) -> list[_Curve]:
 
 
 def _area(data: xr.Dataset) -> str:
-    """Area under the curve, with its standard error for a single location."""
+    """Text with the area under the curve and, for a single location, the standard error."""
     area = float(data["area"].mean())
     error = data["area_error"]
     if error.size == 1 and np.isfinite(error.item()):
@@ -218,7 +225,7 @@ def _area(data: xr.Dataset) -> str:
 
 
 def _draw_roc(ax: Axes, hits: Floats, alarms: Floats, colour: str, label: str) -> Any:
-    """The curve of a location, or the median and range of several."""
+    """Draw the curve of a location, or the median and the range of several locations."""
     style: Style = {"color": colour, "lw": 1.6, "label": label, "zorder": 3}
     ends = np.zeros((len(hits), 1)), np.ones((len(hits), 1))
     x, y = (np.concatenate([ends[1], a, ends[0]], axis=1)[:, ::-1] for a in (alarms, hits))
@@ -232,7 +239,7 @@ def _draw_roc(ax: Axes, hits: Floats, alarms: Floats, colour: str, label: str) -
 
 
 def _number(ax: Axes, data: xr.Dataset, at: tuple[Floats, Floats], colour: str) -> None:
-    """Points of some probabilities, with the probabilities beside them if there is room."""
+    """Draw the points of some probability levels, and write the levels where there is room."""
     levels = data[LEVEL].to_numpy()
     chosen = [int(np.abs(levels - wanted).argmin()) for wanted in NUMBERED]
     chosen = [i for i, n in zip(chosen, NUMBERED, strict=True) if abs(levels[i] - n) < 0.005]
@@ -245,7 +252,7 @@ def _number(ax: Axes, data: xr.Dataset, at: tuple[Floats, Floats], colour: str) 
 
 
 def _draw_lines(ax: Axes) -> None:
-    """Critical success index and frequency bias over the whole performance diagram."""
+    """Draw lines of critical success index and frequency bias in a performance diagram."""
     axis = np.linspace(0.001, 1, 200)
     ratio, hits = np.meshgrid(axis, axis)
     index = 1 / (1 / ratio + 1 / hits - 1)

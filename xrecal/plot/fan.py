@@ -25,10 +25,10 @@ from .reading import (
 from .style import GREY, PALETTE, Style, dress, ink, legend_above, open_axes, veil
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Levels of a fan: the central 90 and 50 %, and the median."""
+"""Quantile levels of a fan: central intervals of 90 and 50 %, and the median."""
 
 GAP = 3
-"""Gaps longer than this, in usual steps between cases, interrupt lines and areas."""
+"""Lines and areas have a gap between dates that are more than this many usual steps apart."""
 
 
 def fan(
@@ -43,16 +43,18 @@ def fan(
     Parameters
     ----------
     quantiles : DataArray or Dataset
-        Along ``quantile`` (0-1) or ``percentile`` (0-100) and one other dimension, from
-        ``model.quantile`` or ``forecast.recal.quantile``; one variable, one location. Each level
-        below 0.5 makes a band with the level as far above 0.5.
+        Quantiles of one variable at one location, from ``model.quantile`` or
+        ``forecast.recal.quantile``. They have a dimension ``quantile`` (0-1) or ``percentile``
+        (0-100), and a dimension of dates or leads. Bands lie between the lowest and the highest
+        level, between the second lowest and the second highest, and so on.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given.
+        Axes to draw on and return; by default those of a new figure.
     observations : DataArray or Dataset, optional
-        Observations, at labels of that dimension, in the same units.
+        Observations at the same dates or leads, in the same units.
     raw : DataArray or Dataset, optional
-        Plain ensembles, at labels of that dimension, in the same units: lines over leads, as each
-        member is one run, and points over dates.
+        Plain ensembles at the same dates or leads, in the same units. Over leads, the figure shows
+        members as lines, because each member is one run. Over dates, the figure shows members as
+        points.
 
     Returns
     -------
@@ -61,12 +63,14 @@ def fan(
     Raises
     ------
     ValueError
-        If there are several locations or variables, no quantiles, or units differ.
+        If there are several locations or variables, if the forecast is not in quantiles, or if
+        units differ.
 
     Notes
     -----
-    The axis is the coordinate ``valid_time`` along the dimension, if there is one. Curves have gaps
-    between dates that are more than three usual steps apart, and where forecasts are missing.
+    The axis shows the coordinate ``valid_time``, if dates or leads have this coordinate. Curves
+    have gaps between dates that are more than three usual steps apart, and where forecasts are
+    missing.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def fan(
 
 
 def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
-    """Quantiles over one dimension, computed."""
+    """Quantiles along one dimension, in memory, and the name of this dimension."""
     values = drop_single(form.loc, (form.member_dim,))
     others = [d for d in values.dims if d != form.member_dim]
     roles = Roles(values)
@@ -124,7 +128,7 @@ def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
 
 
 def _coordinate(values: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Valid time along a dimension, if there is one, else its labels."""
+    """Valid times along a dimension, or its labels if it has no valid times."""
     valid = values.coords.get("valid_time")
     return valid if valid is not None and valid.dims == (dim,) else values[dim]
 
@@ -183,7 +187,7 @@ def _draw_bands(
 
 
 def _alone(missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Cases without neighbours, which lines and areas do not show."""
+    """Mark cases without a neighbour on either side; lines and areas do not show such cases."""
     around = np.concatenate([[True], missing, [True]])
     return np.asarray(~missing & around[:-2] & around[2:])
 

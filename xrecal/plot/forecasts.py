@@ -1,6 +1,6 @@
-"""The table of figures of forecasts, for ``.recal.plot``: each computes and draws evidence.
+"""Table of the figures of ``.recal.plot``; each figure computes scores or tests, and draws them.
 
-To add a figure, write the function that draws evidence, and add lines to ``xrecal.plot`` and to
+To add a figure, write the function that draws it, and add lines to ``xrecal.plot`` and to
 :class:`Figures`.
 """
 
@@ -38,7 +38,8 @@ def fan(
 ) -> Axes:
     """Quantiles over dates or leads; see :func:`xrecal.plot.fan`.
 
-    The fan has the central 90 and 50 % and the median. A forecast in quantiles keeps its levels.
+    The fan shows central intervals of 90 and 50 % and the median, or the levels of a forecast in
+    quantiles.
     """
     forecast = _with_usual_members(forecast, member_dim)
     has_quantiles = only_form(forecast, name="forecast").kind == "quantile"
@@ -88,10 +89,10 @@ def _figure(
     without: Sequence[str] = (),
     **defaults: Any,
 ) -> Callable[..., Axes]:
-    """Method of a figure that computes its evidence.
+    """Return a method that computes ``evidence`` and draws it.
 
-    It takes ``ax``, the ``label`` of the drawing function if there is one, and the parameters of
-    the evidence: all except those ``without``, some with other ``defaults``.
+    The method takes ``ax``, ``label`` if ``draw`` has it, and the parameters of ``evidence`` except
+    those in ``without``. ``defaults`` replaces default values of these parameters.
     """
     made = [p for n, p in inspect.signature(evidence).parameters.items() if n not in without]
     made = [p.replace(default=defaults.get(p.name, p.default)) for p in made]
@@ -141,7 +142,7 @@ def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labe
 def _matched(
     observations: Observations | None, forecast: Labelled, dim: Hashable | None = None
 ) -> xr.DataArray | None:
-    """Observation of each forecast, at its labels; a single case finds its own in a series."""
+    """Observation of each forecast; for a single case, the function selects it from a series."""
     if observations is None:
         return None
     only_form(forecast, name="forecast")
@@ -178,12 +179,14 @@ class Figures(Accessor):
         "Reliability diagram of quantiles",
         without=["beside"],
     )
-    roc = _figure(plot.roc, diagnostics.roc, "Hit rate by false alarm rate", without=["levels"])
+    roc = _figure(
+        plot.roc, diagnostics.roc, "Hit rate against false alarm rate", without=["levels"]
+    )
     performance = _figure(
-        plot.performance, diagnostics.roc, "Hit rate by success ratio", without=["levels"]
+        plot.performance, diagnostics.roc, "Hit rate against success ratio", without=["levels"]
     )
     coverage = _figure(plot.coverage, diagnostics.coverage, "Observations inside central intervals")
-    spread_skill = _figure(plot.spread_skill, diagnostics.spread_skill, "Error by spread")
+    spread_skill = _figure(plot.spread_skill, diagnostics.spread_skill, "Error against spread")
     monitor = _figure(
         plot.monitor,
         diagnostics.monitor,

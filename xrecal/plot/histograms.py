@@ -34,9 +34,9 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     histogram : Dataset
-        From :func:`xrecal.diagnostics.pit_histogram`, of one location or many.
+        Result of :func:`xrecal.diagnostics.pit_histogram`, for one location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given.
+        Axes to draw on and return; by default those of a new figure.
 
     Returns
     -------
@@ -45,15 +45,16 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has a case.
+        If ``histogram`` is not such a Dataset, or if no location has a case.
 
     Notes
     -----
-    Bars are frequencies relative to those of a flat histogram. A bar of a calibrated forecast lies
-    within the band with a probability of 90 %, by the binomial distribution for independent cases.
-    So one of ten bars is outside on average. For many locations, bars show all cases together,
-    lines the range of 90 % of the locations, and the band belongs to one location: for calibrated
-    forecasts, lines are about as long as the band.
+    Bars are frequencies relative to those of a flat histogram. If a forecast is calibrated and its
+    cases are independent, a bar ends within the band with a probability of 90 % (binomial
+    distribution). So on average, one of ten bars ends outside the band. For many locations, bars
+    show all cases together, and lines show the range of 90 % of the locations. The band is that of
+    a single location, so for calibrated forecasts these lines are about as long as the band is
+    high.
 
     Examples
     --------
@@ -78,9 +79,9 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     histogram : Dataset
-        From :func:`xrecal.diagnostics.rank_histogram`, of one location or many.
+        Result of :func:`xrecal.diagnostics.rank_histogram`, for one location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given.
+        Axes to draw on and return; by default those of a new figure.
 
     Returns
     -------
@@ -93,7 +94,8 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    As for :func:`pit`; the p-value of one location is that of a flat histogram.
+    Bars, lines and band are as for :func:`pit`. For one location, the figure also shows the p-value
+    of the test that the histogram is flat.
 
     Examples
     --------
@@ -115,7 +117,7 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -> None:
-    """Bars of the relative frequencies of bins, with band, range of locations and notes."""
+    """Draw relative frequencies as bars, with the band, the range over locations and notes."""
     n_bins = at.size
     counts, n = data["n_in_bin"], data["n_cases"]
     usable = n > 0
@@ -143,9 +145,10 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 
 
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
-    """Draw the outline of another histogram of the same kind over an existing one.
+    """Draw the outline of another histogram of the same kind over an existing histogram.
 
-    Ranks of ensembles of another size are scaled to the same axis. Without cases nothing is drawn.
+    The function scales ranks of ensembles of another size to the same axis. It draws nothing if
+    there are no cases.
     """
     counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
     if n == 0:

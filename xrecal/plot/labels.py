@@ -20,7 +20,7 @@ from xrecal.diagnostics.p_values import shown_p
 from xrecal.inputs.metadata import same_units, shown_units
 
 WIDTH, WIDTH_BELOW = 36, 64
-"""Characters per line of a label; for one below the Axes, which are wider than high."""
+"""Characters per line of a label beside the Axes, and below them, where lines may be longer."""
 
 _SIGNS = {"degC": "°C", "degF": "°F", "degree": "°"}
 _DEGREES = {"degrees_east": "°E", "degree_east": "°E", "degrees_north": "°N", "degree_north": "°N"}
@@ -28,7 +28,7 @@ _EXPONENT = re.compile(r"(?<=[A-Za-z])(?:\*\*|\^)?([+-]?\d+)")
 
 
 def as_typed(text: str) -> str:
-    """Text that matplotlib shows unchanged, as dollars would begin mathematics."""
+    """Text that matplotlib shows unchanged; plain dollar signs would begin a formula."""
     return text.replace("$", r"\$")
 
 
@@ -42,13 +42,13 @@ def pretty_units(attrs: Mapping[Any, Any]) -> str:
 
 
 def with_units(text: str, attrs: Mapping[Any, Any], width: int = WIDTH) -> str:
-    """Text with units in brackets, on the number of lines needed, of similar length."""
+    """Text with units in brackets, on as few lines of similar length as possible."""
     units = pretty_units(attrs)
     return wrapped(text, width) + (f" ({units})" if units else "")
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """Text without mathematics, on as few lines as possible, of similar length."""
+    """Text without formulas, on as few lines of similar length as possible."""
     n_lines = len(textwrap.wrap(text, width))
     while n_lines > 1 and len(textwrap.wrap(text, width - 1)) == n_lines:
         width -= 1
@@ -56,7 +56,7 @@ def wrapped(text: str, width: int = WIDTH) -> str:
 
 
 def name_of(array: xr.DataArray, fallback: Hashable = "value") -> str:
-    """Long name of a variable, else its standard name, else its name."""
+    """Long name of a variable; if there is none, the standard name, or else the name."""
     given = (array.attrs.get(kind) for kind in ("long_name", "standard_name"))
     name = next((text for text in given if isinstance(text, str) and text), array.name)
     return str(fallback if name is None else name).replace("_", " ")
@@ -68,7 +68,7 @@ def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WID
 
 
 def width_beside(ax: Axes) -> int:
-    """Number of letters of a label beside Axes of this height, with a minimum."""
+    """Number of letters that a label beside the Axes may have, at least half of ``WIDTH``."""
     height = ax.get_window_extent().height * 72 / ax.figure.dpi
     letter = 0.55 * FontProperties(size=rcParams["axes.labelsize"]).get_size_in_points()
     return int(np.clip(height / letter, WIDTH // 2, WIDTH))
@@ -77,12 +77,13 @@ def width_beside(ax: Axes) -> int:
 def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:
     """Positions of the labels of a coordinate on an axis, and the axis label.
 
-    Lengths of time become hours or days. Dates need no axis label.
+    Lengths of time become hours or days. Dates called ``time`` or ``valid_time`` get an empty
+    label.
 
     Raises
     ------
     ImportError
-        For dates of other calendars without nc-time-axis, which draws them.
+        If dates have a non-standard calendar, and nc-time-axis, which draws such dates, is missing.
     """
     values = coordinate.to_numpy()
     if values.dtype.kind == "m":
@@ -105,7 +106,7 @@ def is_date(values: npt.NDArray[Any]) -> bool:
 
 
 def date_ticks(axis: Axis, values: npt.NDArray[Any]) -> None:
-    """A few ticks with short dates; other calendars have their own ticks."""
+    """Set a few ticks with short dates; dates of non-standard calendars keep their ticks."""
     if values.dtype.kind == "M":
         locator = mdates.AutoDateLocator(minticks=3, maxticks=7)
         axis.set_major_locator(locator)
@@ -113,7 +114,7 @@ def date_ticks(axis: Axis, values: npt.NDArray[Any]) -> None:
 
 
 def shown_labels(values: npt.NDArray[Any]) -> list[str]:
-    """Labels of cases as text: dates, without a time of day common to all of them."""
+    """Labels of cases as text; dates have no time of day if all of them have the same one."""
     if values.dtype.kind == "M":
         days = values.astype("datetime64[D]")
         same = np.unique(values - days).size <= 1
@@ -125,13 +126,13 @@ def shown_labels(values: npt.NDArray[Any]) -> list[str]:
 
 
 def shown_relation(p: float) -> str:
-    """A p-value as text after "p"."""
+    """A p-value as text to put after "p", such as "= 0.03"."""
     text = shown_p(p)
     return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
 
 
 def _require_calendars(date: Any) -> None:
-    """Raise ImportError unless dates of other calendars can be drawn."""
+    """Raise ImportError unless matplotlib can draw dates of non-standard calendars."""
     try:
         import nc_time_axis  # noqa: F401
     except ImportError as error:
@@ -151,7 +152,7 @@ def event_of(data: xr.Dataset) -> str:
 
 
 def by_threshold(data: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """Results of each threshold, with its event in a legend; a single threshold has no name."""
+    """Results of each threshold, with the name of its event; without thresholds, an empty name."""
     if "threshold" not in data.dims:
         return [("", data)]
     return [
@@ -161,7 +162,7 @@ def by_threshold(data: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
 
 
 def single_labels(array: xr.DataArray) -> list[str]:
-    """Scalar coordinates as text: a station, a place, a lead; no dates."""
+    """Scalar coordinates as text, such as a station, a place or a lead, but no dates."""
     told = []
     for name, coordinate in array.coords.items():
         if coordinate.ndim or is_date(coordinate.to_numpy().reshape(-1)):
@@ -177,7 +178,7 @@ def single_labels(array: xr.DataArray) -> list[str]:
 
 
 def range_of_leads(leads: xr.DataArray) -> str:
-    """Leads from the first to the last."""
+    """Text with the first and the last lead."""
     if leads.dtype.kind != "m":
         first, last = (f"{leads[i].item():g}" for i in (0, -1))
         return f"{leads.name} {first} to {last} {pretty_units(leads.attrs)}".rstrip()
@@ -186,7 +187,7 @@ def range_of_leads(leads: xr.DataArray) -> str:
 
 
 def _number_of(value: xr.DataArray) -> tuple[str, str]:
-    """A number and its units; lengths of time in days, or in hours unless they are whole days."""
+    """A number and its units; lengths of time are in days if these are whole, else in hours."""
     if value.dtype.kind != "m":
         return f"{value.item():g}", pretty_units(value.attrs)
     hours = value.to_numpy() / np.timedelta64(1, "h")

@@ -43,11 +43,13 @@ def skill_by_lead(
     Parameters
     ----------
     skill : Dataset
-        From :func:`xrecal.skill`, over leads, perhaps ``method`` and locations.
+        Result of :func:`xrecal.skill`, along leads, and perhaps along ``method`` and locations.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds further curves.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds further curves.
     dim : hashable, optional
-        The dimension to draw along. Recognised by CF standard name or name (lead, step, ...).
+        The dimension of leads. By default, xrecal recognises its CF standard name or its name
+        (lead, step, ...).
     label : str, optional
         Label of the curve in the legend, if there is no dimension ``method``.
 
@@ -58,12 +60,13 @@ def skill_by_lead(
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, has no dimension of leads, or no value.
+        If ``skill`` is not such a Dataset, or if it has no dimension of leads or no value.
 
     Notes
     -----
-    For one location, areas are the central 90 % of a normal distribution with the standard error of
-    the skill; points are filled where the difference is significant at 5 %, lead by lead. For many
+    For one location, the shaded area is the central 90 % of a normal distribution around the skill,
+    with the standard error of the skill as standard deviation. Filled points are leads at which the
+    difference of the scores is significant at 5 %, by a test of this lead alone. For many
     locations, the figure shows the median, and the range of 90 % of the locations.
 
     Examples
@@ -106,7 +109,7 @@ def skill_by_lead(
 
 
 def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
-    """Dimension of leads: the named one, or the only one recognised."""
+    """Dimension of leads: ``dim``, or the only dimension that xrecal recognises as leads."""
     if dim is not None:
         if dim not in skill.dims:
             raise ValueError(f"skill has no dimension {dim!r}; it has {list(skill.dims)}")
@@ -121,7 +124,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
 
 
 def _draw(ax: Axes, x: np.ndarray, data: xr.Dataset, dim: Hashable, label: str | None) -> bool:
-    """Draw one curve; return True if it is that of many locations."""
+    """Draw one curve; return True if it is the median of many locations."""
     colour = next_colour(ax)
     middle, low, high = over_locations(data["skill"], (dim,))
     several = low is not None

@@ -22,7 +22,7 @@ from .reading import drop_single, first_along
 from .style import GREY, SMALL, Style, aside, dress, ink, open_axes, veil
 
 SKILL_COLOURS = "RdBu"
-"""Red is worse than the reference, blue is better: colour-blind readers can separate them."""
+"""Red means worse than the reference, blue better; colour-blind readers can separate both."""
 
 TERCILE_COLOURS = (
     ("#0B3C6F", "#2C73B0", "#74A9D6", "#BCD7EE"),
@@ -31,7 +31,7 @@ TERCILE_COLOURS = (
 )
 """Colours of below, near and above normal, in their order on the colour bar."""
 TERCILE_EDGES = (0.4, 0.5, 0.6, 0.7)
-"""Probabilities between shades; below the first, no category is shown as likeliest."""
+"""Probabilities between shades; the map is white if no category reaches the lowest of them."""
 
 P_COLOURS = "YlOrBr_r"
 P_EDGES = (0, 0.001, 0.01, 0.05, 0.1, 0.5, 1)
@@ -46,10 +46,10 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     skill : Dataset or DataArray
-        From :func:`xrecal.skill`, or its variable ``skill``, over two dimensions; or from
-        :func:`xrecal.diagnostics.tercile_summary`, which has ``rpss``.
+        Result of :func:`xrecal.skill` or its variable ``skill``, along two dimensions; or the
+        result of :func:`xrecal.diagnostics.tercile_summary`, whose variable ``rpss`` the map shows.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. Axes of cartopy, made with
+        Axes to draw on and return; by default those of a new figure. Axes of cartopy, made with
         ``projection=...``, keep their projection.
 
     Returns
@@ -59,15 +59,16 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        If the values are not over two dimensions, or all are missing.
+        If the values do not have exactly two dimensions, or if all of them are missing.
 
     Notes
     -----
-    Colours are symmetrical around 0 and reach to the largest skill, at most 1. If p-values are
-    given, dots mark the locations where the skill is significant at a false discovery rate of
-    5 % [1]_. Longitudes and latitudes are recognised by CF standard names, units or names, in one
-    dimension or two. Locations without a value are grey. The colour bar names score and reference.
-    The map has coastlines if cartopy is installed and has downloaded them before.
+    The colour scale is symmetrical around 0 and ends at the largest absolute skill, or at 1 if this
+    is smaller. If the Dataset has p-values, dots mark the locations where the skill is significant
+    at a false discovery rate of 5 % [1]_. xrecal recognises longitudes and latitudes, with one
+    dimension or two, by their CF standard names, units or names. Locations without a value are
+    grey. The colour bar names the score and the reference. The map has coastlines if cartopy is
+    installed and has downloaded them before.
 
     References
     ----------
@@ -99,13 +100,13 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
 
 
 def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
-    """Map of p-values, with dots where tests reject after control of false discoveries.
+    """Map of p-values, with dots where tests reject calibration at a false discovery rate of 5 %.
 
     Parameters
     ----------
     p_values : Dataset or DataArray
-        From :func:`xrecal.diagnostics.skce_test` or another test, or its variable ``p_value``, over
-        two dimensions.
+        Result of :func:`xrecal.diagnostics.skce_test` or another test, or its variable ``p_value``,
+        along two dimensions.
     ax : Axes, optional
         As for :func:`skill_map`.
 
@@ -120,12 +121,12 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, 5 % of the locations
-    with a dot are calibrated. Tests by resampling need at least twenty resamples a location to find
-    few rejections. ``forecast.recal.plot`` uses the test that allows for serial dependence, as
-    ``summary`` does; ``skce_test`` by default takes cases as independent. :func:`skill_map` shows
-    another test, the t-test by cosines. It tests the mean of differences of scores, but the SKCE is
-    a mean over pairs of cases.
+    Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, at most 5 % of the
+    locations with a dot are calibrated. A test by resampling can reject at a single location only
+    if the number of resamples is at least 20 times the number of locations. ``forecast.recal.plot``
+    uses the test that allows for serial dependence, as ``summary`` does; ``skce_test`` by default
+    assumes that cases are independent. :func:`skill_map` shows another test, the t-test by cosines.
+    This t-test is for a mean of differences of scores, but the SKCE is a mean over pairs of cases.
 
     Examples
     --------
@@ -152,8 +153,8 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     probabilities : DataArray or Dataset
-        Probabilities of three categories of one date, over ``category`` and two other dimensions:
-        from ``model.categories(forecast)``, ``forecast.recal.categories(edges)``,
+        Probabilities of three categories of one date, along ``category`` and two other dimensions.
+        They are the result of ``model.categories(forecast)``, ``forecast.recal.categories(edges)``,
         ``cross_validate(output="categories")``, or the variable ``probability`` of
         :func:`xrecal.diagnostics.tercile_summary`.
     ax : Axes, optional
@@ -166,14 +167,14 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        If there are not three categories, the probabilities do not have two further dimensions, or
-        all values are missing.
+        If there are not three categories, if the probabilities do not have two further dimensions,
+        or if all values are missing.
 
     Notes
     -----
-    Darker colours are larger probabilities: from 40 %, 50 %, 60 % and 70 % on. The map is white
-    where no category reaches 40 %: the forecast hardly differs from the climatology. Locations
-    without a value are grey, as in :func:`skill_map`.
+    Darker colours mean larger probabilities: from 40 %, 50 %, 60 % and 70 % on. The map is white
+    where no category reaches 40 %, because the forecast hardly differs from climatology there.
+    Locations without a value are grey, as in :func:`skill_map`.
 
     Examples
     --------
@@ -209,7 +210,7 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
 
 
 def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
-    """Colour bar of three categories, below a map."""
+    """Draw the colour bar of three categories below a map."""
     percent = [f"{edge:.0%}".rstrip("%") for edge in TERCILE_EDGES]
     at = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5]
     labels = [*percent[:0:-1], *percent[:1], *percent, *percent]
@@ -228,7 +229,7 @@ def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
 
 
 def _what_skill(skill: Labelled, values: xr.DataArray) -> str:
-    """Score and reference of the skill, from attributes."""
+    """Text with the score and the reference of the skill, from attributes."""
     if values.name == "rpss":
         return "ranked probability skill score\nover equal odds"
     score = str(skill.attrs.get("score", "")).partition(" in ")[0]
@@ -238,7 +239,7 @@ def _what_skill(skill: Labelled, values: xr.DataArray) -> str:
 
 
 def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArray:
-    """A DataArray, or the named variable of a Dataset."""
+    """The data if they are a DataArray, or the variable ``name`` of a Dataset."""
     if isinstance(data, xr.DataArray):
         return data
     if not isinstance(data, xr.Dataset):
@@ -251,7 +252,7 @@ def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArra
 
 
 def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
-    """Values over two dimensions, computed."""
+    """Values along two dimensions, in memory."""
     flat = drop_single(values)
     if flat.ndim != 2:
         hint = "stations have no map"
@@ -271,7 +272,7 @@ def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
 def _draw(
     ax: Axes | None, field: xr.DataArray, options: dict[str, Any]
 ) -> tuple[Axes, Any, dict[str, Any]]:
-    """Draw the coloured field; return Axes, field, and options for drawing its locations."""
+    """Draw the coloured field; return the Axes, the drawn field, and options to mark locations."""
     x, y, geographic = _coordinates(field)
     ax = open_axes(ax, (5.6, 3.8))
     how: dict[str, Any] = {}
@@ -297,7 +298,7 @@ def _draw(
 
 
 def _ticks_of_projection(ax: Any) -> None:
-    """Longitudes and latitudes at the left and lower edge of Axes of cartopy."""
+    """Write longitudes and latitudes at the lower and left edge of Axes of cartopy."""
     where: Style = {"draw_labels": {"left": "y", "bottom": "x"}, "x_inline": False}
     lines = ax.gridlines(**where, y_inline=False, color=ink(ax), alpha=0.25, linewidth=0.6)
     lines.rotate_labels = False
@@ -305,7 +306,7 @@ def _ticks_of_projection(ax: Any) -> None:
 
 
 def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]:
-    """Horizontal and vertical coordinates, and whether they are longitude and latitude."""
+    """Horizontal and vertical coordinates, and True if they are longitude and latitude."""
     for right, up, geographic in ((LONGITUDE, LATITUDE, True), (EASTING, NORTHING, False)):
         x, y = _matching(field, right), _matching(field, up)
         if x is not None and y is not None and x.ndim == y.ndim:
@@ -315,13 +316,13 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
-    """Coordinate over dimensions of the field, identified by a mark."""
+    """Coordinate along dimensions of the field that a mark identifies; None if there is none."""
     matching = (c for name, c in field.coords.items() if c.dims and mark.fits(name, c))
     return max(matching, key=lambda c: c.ndim, default=None)  # curvilinear grids have 2-D ones
 
 
 def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
-    """Colour bar beside a map."""
+    """Draw a colour bar beside a map."""
     # Inset, so that it is as high as the map with its fixed aspect.
     place = ax.inset_axes((1.02, 0.04, 0.028, 0.92))
     bar = ax.figure.colorbar(mesh, cax=place, **options)
@@ -333,9 +334,10 @@ def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
 def _stipple(
     ax: Axes, at: dict[str, Any], p_values: xr.DataArray, scored: xr.DataArray, what: str
 ) -> None:
-    """Dots where p-values are significant after control of false discoveries, and their number.
+    """Draw dots where p-values are significant at a false discovery rate of 5 %.
 
-    Locations with a score but without a p-value count, too.
+    The function also writes the number of dots, and the number of locations that have a score but
+    no p-value.
     """
     adjusted = drop_single(adjusted_p_values(p_values)).compute()
     scored = drop_single(scored).compute().transpose(*adjusted.dims)

@@ -1,4 +1,4 @@
-"""Evidence against calibration over time."""
+"""Figure of the evidence against calibration over time."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e3
-"""Ends of the axis: the lowest evidence shown, and the highest relative to the higher limit."""
+"""Lower end of the axis, and its highest upper end as a multiple of the higher limit."""
 
 FOR_LEGEND = 0.12
-"""Margin above, as a share of the height of the axis."""
+"""Margin above the curves, as a share of the height of the axis."""
 
 
 def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
@@ -39,9 +39,9 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     watched : Dataset
-        From :func:`xrecal.diagnostics.monitor`, of one location or many.
+        Result of :func:`xrecal.diagnostics.monitor`, for one location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given.
+        Axes to draw on and return; by default those of a new figure.
 
     Returns
     -------
@@ -50,15 +50,16 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has a case.
+        If ``watched`` is not such a Dataset, or if no location has a case.
 
     Notes
     -----
-    Dashed lines are the limits. A dot is the first alarm after a restart; the line of the e-value
-    has a gap at each restart. A shaded area reaches from the case at which a change began to the
-    case at which it was detected. For many locations, the figure shows the median, the range of
-    90 % of the locations, and the number with an alarm or a change. The axis leaves out values
-    below 0.01 and above a thousand times the limits.
+    Dashed lines are the limits for an alarm and for a change. A dot is the first alarm after a
+    restart; the line of the e-value has a gap at each restart. A shaded area reaches from the case
+    at which a change began to the case at which it was detected. For many locations, the figure
+    shows the median, the range of 90 % of the locations, and the number of locations with an alarm
+    or a change. The axis leaves out values below 0.01 and values above a thousand times the higher
+    limit.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
 
 def _in_powers_of_ten(values: xr.DataArray, time: Hashable) -> Range:
-    """Logs of the middle and ends of the values of all locations."""
+    """Median and range, over locations, of the decimal logarithms of the values."""
     logs = values.copy(data=np.log10(np.maximum(values.to_numpy(), 1e-300)))
     return over_locations(logs, (time,))
 
@@ -122,7 +123,7 @@ def _draw(
     colour: str,
     label: str,
 ) -> list[Artist]:
-    """Draw one curve, interrupted where it restarts, perhaps on the area of a range."""
+    """Draw one curve with gaps at restarts, and the range over locations if there is one."""
     cuts = np.flatnonzero(begins)
     middle = 10.0**logs.middle
     areas: list[Artist] = []
@@ -137,7 +138,7 @@ def _draw(
 
 
 def _mark(ax: Axes, x: npt.NDArray[Any], data: xr.Dataset, time: Hashable, limit: float) -> None:
-    """Mark first alarms of stretches, and changes from their beginning to their detection."""
+    """Mark the first alarm after each restart, and each change from beginning to detection."""
     alarm = data["alarm"].to_numpy().astype(bool)
     first = alarm & ~(np.roll(alarm, 1) & ~data["restarts"].to_numpy())
     first[0] = alarm[0]

@@ -18,21 +18,21 @@ SIZE = "x-small"
 _NUMBER = "xrecal-number"
 
 AWAY = 5
-"""Points between a number and its point, along both axes."""
+"""Distance between a number and its point on the curve, along both axes, in typographic points."""
 
 LETTER = 0.65
-"""Width of a digit, in font sizes."""
+"""Width of a digit, as a multiple of the font size."""
 
 MARGIN = 1
-"""Margin around a number, in points."""
+"""Margin around a number, in typographic points."""
 
 
 def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
     """Write the third number of each triple at the point (first, second), on Axes from 0 to 1.
 
-    Numbers are below and to the right of rising curves, else above and to the left. The figure
-    leaves out a number if a curve, another number or the end of the Axes is in the way, also at
-    points that had a number before.
+    A number is below and to the right of its point, or above and to the left if the first position
+    is not free. The function hides a number if a curve, another number or the end of the Axes is in
+    the way at both positions. It moves or hides numbers of earlier calls, too.
     """
     for x, y, value in points:
         style: Style = {"textcoords": "offset points", "fontsize": SIZE, "color": colour}
@@ -65,7 +65,7 @@ def _arrange(ax: Axes) -> None:
 
 
 def _box(number: Annotation, unit: float, side: int) -> Bbox:
-    """Box of a number, in points: below and right of its point (1), or above and left (-1)."""
+    """Box of a number, below and right of its point for ``side`` 1, above and left for -1."""
     size = FontProperties(size=SIZE).get_size_in_points()
     far = AWAY + LETTER * size * len(number.get_text()), AWAY + size
     corners = unit * np.array(number.xy) + np.array([side, -side]) * [(AWAY, AWAY), far]

@@ -1,4 +1,4 @@
-"""One page of evidence on the calibration of a forecast."""
+"""One page with scores and tests of the calibration of a forecast."""
 
 from __future__ import annotations
 
@@ -49,36 +49,36 @@ SIZE = (11.69, 8.27)
 """A4, in inches."""
 
 TABLE_WIDTH, TABLE_SHARE = 0.75, 0.5
-"""Width of a column with the table alone: for one location relative to a panel, and for many, with
-more columns, relative to all panels beside it."""
+"""Widths of a column that has only the table. The first is for one location, relative to the width
+of a panel. The second is for many locations, relative to the width of all columns of panels."""
 
 SUFFIXES = (".pdf", ".png")
 DPI = 200
 
 FOOT = (
-    "Calibrated forecasts have flat histograms and curves on the diagonals; too narrow ones have "
-    "bowls, intervals that hold too little, and errors above the diagonal. Small p-values reject\n"
-    "calibration, on average (PIT) or given the forecast (SKCE). Grey bands hold "
-    f"{BAND:.0%} of calibrated forecasts with as many independent cases; where cases depend on "
-    "each other these vary more."
+    "Calibrated forecasts have flat histograms and curves on the diagonals; too narrow forecasts "
+    "have U-shaped histograms, too few observations in intervals, and errors above the diagonal.\n"
+    "Small p-values reject calibration, on average (PIT) or given the forecast (SKCE). Grey bands "
+    f"contain {BAND:.0%} of calibrated forecasts with as many independent cases; forecasts of "
+    "dependent cases vary more."
 )
 
 RAW, RECALIBRATED = "raw", "recalibrated"
-"""Labels of two forecasts on one page, and the prefix of the data names of the first."""
+"""Labels of the two forecasts on a page; the names of the data of the first begin with ``RAW``."""
 
 
 class Panel(NamedTuple):
     """A panel of the page."""
 
     name: str
-    """Name of its data."""
+    """Name of the data of the panel."""
     title: str
     function: Callable[..., Axes]
     beside: Literal["curve", "curves", "outline"]
-    """How the raw forecast is drawn with it: as a second curve, as curves or as an outline."""
+    """Form in which the panel shows the raw forecast: a second curve, curves, or an outline."""
 
     def draw(self, ax: Axes, data: xr.Dataset, raw: xr.Dataset | None) -> None:
-        """Draw a forecast, and another one with it."""
+        """Draw the forecast, and the raw forecast if there is one."""
         if raw is not None and self.beside == "curve":
             self.function(data, ax=ax, label=RECALIBRATED)
             self.function(raw, ax=ax, label=RAW)
@@ -116,27 +116,30 @@ def report(
     member_dim: Hashable | None = None,
     progress: bool = True,
 ) -> Figure:
-    """Draw one page with the main evidence on a forecast, as a figure and perhaps a file.
+    """Draw one page with the main scores and tests of a forecast, and perhaps write it to a file.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecast of one variable, in any form (ensemble, weighted ensemble, quantiles or normal
+        distributions).
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; by default the calibration dimension (time, init, ...).
     path : str or path-like, optional
         File of the page, with a name that ends in .pdf or .png.
     raw : DataArray or Dataset, optional
         Forecast before recalibration, in any form, of the same cases and perhaps more. All panels
-        and the table show it too (ranks only of plain ensembles).
+        and the table show this forecast, too (the rank histogram only if it is a plain ensemble).
     threshold : float, sequence of float or DataArray, optional
-        Threshold of a reliability diagram of the probability of exceeding it.
+        Threshold of an event. The page then has a reliability diagram of the probability of
+        exceeding the threshold.
     test, n_resamples, block_length, augmented, seed
         As for :func:`xrecal.diagnostics.summary`.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default, xrecal recognises its CF standard name or its name
+        (member, number, ...).
     progress : bool
         As for ``hindcast.recal.fit``.
 
@@ -151,13 +154,13 @@ def report(
     Raises
     ------
     ValueError
-        If the path has another suffix, or as for the diagnostics.
+        If ``path`` does not end in .pdf or .png, or as for the diagnostics.
 
     Notes
     -----
-    For many locations, each panel shows their range, except for the reliability diagrams, which
-    pool the cases of all locations. Unlike other figures, this one computes its evidence itself. It
-    computes Dask arrays in one run.
+    For many locations, each panel shows the range over locations. The reliability diagrams do not,
+    because they pool the cases of all locations. Unlike other figures, the report computes its
+    scores and tests itself. It computes all Dask arrays in one run.
 
     Examples
     --------
@@ -189,7 +192,7 @@ def report(
 
 
 def check_page(path: str | PathLike[str] | None) -> None:
-    """Raise ValueError for the path of a page with another suffix."""
+    """Raise ValueError if there is a path that does not end in .pdf or .png."""
     if path is not None and Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(
             f"path must end in {' or '.join(SUFFIXES)}, got {str(path)!r}; for other formats use "
@@ -215,7 +218,7 @@ def _evidence_of(
 ) -> dict[str, xr.Dataset]:
     """Data for the panels of a forecast, by the names of the panels.
 
-    ``beside`` is the main forecast of the page, if this is the raw one.
+    For the raw forecast, ``beside`` is the main forecast of the page.
     """
     given = {k: v for k, v in options.items() if k == "member_dim"}
     drawn = given | {"seed": options["seed"]}
@@ -241,7 +244,7 @@ def _marked(forecast: Labelled, mark: dict[str, str]) -> Labelled:
 
 
 def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Labelled:
-    """The raw forecast at the place and cases of the main one; ValueError if it lacks some."""
+    """Select the place and cases of the main forecast; raise ValueError if ``raw`` lacks cases."""
     same = at_scalars(raw, forecast, names=("forecast", "raw"))
     for d in evidence.dims:
         wanted = evidence.observations.indexes.get(d)
@@ -258,7 +261,7 @@ def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Lab
 
 
 def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
-    """All evidence in one run of Dask, which reads the forecasts once."""
+    """Compute all data in one run of Dask, which reads the forecasts once."""
     from dask.base import compute
 
     lazy = {
@@ -306,7 +309,7 @@ def _subtitle(evidence: Evidence, has_raw: bool) -> str:
 
 
 def _draw(datasets: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
-    """The page: a panel for each Dataset except the summary, which is the table."""
+    """Draw the page: a table of the summary, and a panel for each of the other Datasets."""
     panels = [panel for panel in PANELS if panel.name in datasets]
     raw = {n.removeprefix(f"{RAW} "): d for n, d in datasets.items() if n.startswith(f"{RAW} ")}
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1, rect=(0.01, 0.05, 0.98, 0.86))
@@ -333,7 +336,7 @@ def _draw(datasets: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
 
 
 def _draw_table(ax: Axes, summary: Summary, raw: Summary | None, n_rows: int) -> None:
-    """The summary as text in columns, on Axes as high as ``n_rows`` panels."""
+    """Write the summary as text in columns, on Axes as high as ``n_rows`` panels."""
     table = summary.as_table()
     several = bool(table.head)
     if raw is not None:
@@ -361,14 +364,14 @@ def _draw_table(ax: Axes, summary: Summary, raw: Summary | None, n_rows: int) ->
 
 
 def _with_raw(table: Table, raw: Table) -> Table:
-    """A table with the first column of numbers of another table before its own."""
+    """Put the first column of numbers of the table ``raw`` before the numbers of ``table``."""
     rows = [[row[0], before[1], *row[1:]] for row, before in zip(table.rows, raw.rows, strict=True)]
     head = ["", f"{RAW} median", *table.head[1:]] if table.head else ["", RAW, RECALIBRATED]
     return Table(head, rows, table.foot)
 
 
 def _with_units_once(row: Sequence[str], units: str) -> list[str]:
-    """The row, with units after its label instead of its values."""
+    """Row with units after the label of the row instead of after its values."""
     if not units or not any(cell.endswith(f" {units}") for cell in row[1:]):
         return list(row)
     return [f"{row[0]} ({units})", *(cell.removesuffix(f" {units}") for cell in row[1:])]

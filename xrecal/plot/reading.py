@@ -1,4 +1,4 @@
-"""Reading of data for a figure: variables in memory, one location or the range of many."""
+"""Reading of data for a figure: variables in memory, one location or the range over many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
 
 def in_memory(data: xr.Dataset, names: Sequence[str], *, figure: str, maker: str) -> xr.Dataset:
-    """Some variables of a Dataset, computed.
+    """Compute some variables of a Dataset.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def only_variable(data: Labelled, *, name: str) -> xr.DataArray:
 
 
 def only_form(forecast: Labelled, *, name: str) -> Form:
-    """The forecast of a DataArray or Dataset with one variable."""
+    """Form of the forecast in a DataArray or in a Dataset with one variable."""
     forms = read_forms(forecast, name=name)
     if len(forms) > 1:
         raise ValueError(
@@ -68,18 +68,18 @@ def only_form(forecast: Labelled, *, name: str) -> Form:
 
 
 def only_ensemble(raw: Labelled) -> Form:
-    """The plain ensemble that is drawn as the raw forecast."""
+    """Form of the plain ensemble that a figure shows as the raw forecast."""
     form = only_form(raw, name="raw")
     if form.kind != "ensemble":
         raise ValueError(
-            f"raw draws members of a plain ensemble, but {form.name!r} is a forecast of the form "
-            f"{form.kind!r}"
+            f"raw= takes a plain ensemble, whose members are drawn, but {form.name!r} is a "
+            f"forecast of the form {form.kind!r}"
         )
     return form
 
 
 def same_quantity(a: xr.DataArray, b: xr.DataArray, *, names: tuple[str, str]) -> None:
-    """Raise ValueError for two arrays in different units."""
+    """Raise ValueError if two arrays have different units."""
     check_units(names[0], a.attrs.get("units"), names[1], b.attrs.get("units"))
 
 
@@ -112,14 +112,15 @@ def require_one(
 
 
 def first_along(dim: Hashable) -> str:
-    """Argument of ``isel`` for the first label."""
+    """Argument of ``isel`` that selects the first label."""
     return f"{dim}=0"
 
 
 def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
-    """Median (or mean) and central range over all dimensions but ``along``, in the same order.
+    """Median (or mean) and central range over all dimensions except ``along``.
 
-    A location with a missing value does not count at that position.
+    The dimensions of the results are ``along``, in this order. A location with a missing value does
+    not count at the position of this value.
     """
     whole = array.transpose(..., *along)
     shape = tuple(whole.sizes[d] for d in along)
@@ -141,7 +142,7 @@ def range_of(values: Floats, *, mean: bool = False) -> tuple[Floats, Floats, Flo
 
 
 def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Points of a line, without points between two equal ones, which do not change it."""
+    """Points of a line, without points between two equal values, which do not change the line."""
     kept = np.ones(y.size, bool)
     kept[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
     return x[kept], y[kept]

@@ -1,4 +1,4 @@
-"""Reliability diagrams: observations given the issued probability, or the issued quantile."""
+"""Reliability diagrams of probabilities, and of quantiles."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from .style import (
 LEVEL = "quantile"
 
 GRID = np.linspace(0, 1, 101)
-"""Probabilities for comparing the curves of many locations."""
+"""Probabilities at which the figure compares the curves of many locations."""
 
 FEW_VALUES = 30
-"""Largest number of different probabilities that are drawn as points."""
+"""Largest number of different probabilities that the figure shows as points."""
 
 SHADES = (0.08, 0.82)
 """Part of the colour map viridis that is legible on white and on black."""
@@ -62,9 +62,11 @@ def reliability(
     Parameters
     ----------
     reliability : Dataset
-        From :func:`xrecal.diagnostics.reliability`: one threshold or several, one location or many.
+        Result of :func:`xrecal.diagnostics.reliability`, for one threshold or several, and one
+        location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds further curves.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds further curves.
     label : str, optional
         Label of the curve in the legend, if there is one threshold.
 
@@ -75,24 +77,27 @@ def reliability(
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or there is no case.
+        If ``reliability`` is not such a Dataset, or if there is no case.
 
     Notes
     -----
-    Curves are the isotonic regression of the Dataset [1]_. On the diagonal forecasts are reliable;
-    where the curve is flatter, they are overconfident. The dotted line is the share of events. If
-    the curve of one location is nearer to the dotted line than to the diagonal, beyond the line "no
-    skill", forecasts are worse than this share [3]_. The small bars are the numbers of the issued
-    probabilities, on a logarithmic axis if some are 30 times as many as others.
+    Curves are isotonic regressions of events on issued probabilities, from the Dataset [1]_.
+    Forecasts are reliable if the curve is on the diagonal, and overconfident where the curve is
+    flatter than the diagonal. The dotted line is the share of events. For one location, a line "no
+    skill" lies half-way between the dotted line and the diagonal. Where the curve is nearer to the
+    dotted line than to the diagonal, forecasts are worse than a constant forecast of the share of
+    events [3]_. The small bars show how many forecasts have each probability; their axis is
+    logarithmic if the highest bar is more than 30 times as high as the lowest.
 
     The curve of a calibrated forecast lies within the band with a probability of about 90 % at each
-    issued probability. The band comes from groups of independent cases with similar probabilities,
-    which have a binomial number of events, as for the consistency bars of [2]_. The number of
-    groups is such that their error equals that of the regression.
+    issued probability. The band comes from groups of independent cases with similar probabilities;
+    the number of events in a group has a binomial distribution, as for the consistency bars of
+    [2]_. With the number of groups that xrecal uses, the share of events in a group and the
+    regression have errors of similar size.
 
-    For many locations the curve is the median, and the area the range of 90 % of them. If most
-    locations have one probability in all cases, such as 0 for an event that is never forecast, the
-    figure has a note in place of the curve.
+    For many locations, the curve is the median, and the shaded area is the range of 90 % of the
+    locations. If most locations have a constant probability, such as 0 for an event that is never
+    forecast, the figure has a note in place of the curve.
 
     References
     ----------
@@ -146,7 +151,7 @@ def reliability(
 
 
 def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
-    """Note that most locations have one probability in all cases, so they have no curve."""
+    """Note that most locations have a constant probability, so no curve; empty if they do not."""
     fixed = [issued[0] for issued, _ in locations if issued[0] == issued[-1]]
     if len(fixed) <= len(locations) / 2:
         return ""
@@ -198,7 +203,7 @@ def _on_grid(locations: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats, Fl
 
 
 def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
-    """Lines of the share of events, and of no skill, half way between it and the diagonal."""
+    """Draw lines of the share of events and of no skill, half-way between share and diagonal."""
     # The regression does not change the mean of the events.
     share = float(np.concatenate([happened for _, happened in locations]).mean())
     style: Style = {"color": ink(ax), "alpha": 0.5, "lw": 0.8, "zorder": 1.8}
@@ -208,9 +213,9 @@ def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
 
 
 def _draw_issued(ax: Axes, issued: Floats, line: Line2D, colour: str) -> None:
-    """Numbers of issued probabilities, below the diagonal unless the curve is there.
+    """Draw the numbers of issued probabilities, below the diagonal unless the curve is there.
 
-    Logarithmic if needed.
+    The axis of the numbers is logarithmic if they differ much.
     """
     insets = [child for child in ax.child_axes if isinstance(child, Axes)]
     inset = next((child for child in insets if child.get_label() == INSET), None)
@@ -242,7 +247,7 @@ def _draw_issued(ax: Axes, issued: Floats, line: Line2D, colour: str) -> None:
 
 
 def _note_score(ax: Axes, data: xr.Dataset) -> None:
-    """The score and its parts."""
+    """Write the Brier score and its parts."""
     names = ("brier_score", "miscalibration", "discrimination", "uncertainty")
     score, *parts = (float(data[name].squeeze()) for name in names)
     lines = [f"Brier score {score:.3f}"]
@@ -254,15 +259,15 @@ def _note_score(ax: Axes, data: xr.Dataset) -> None:
 
 
 def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> Axes:
-    """Reliability diagram of quantiles: the quantile of observations, given the issued one.
+    """Reliability diagram of quantiles: quantile of the observations, given the issued quantile.
 
     Parameters
     ----------
     reliability : Dataset
-        From :func:`xrecal.diagnostics.quantile_reliability`, of one location: several levels or
-        one.
+        Result of :func:`xrecal.diagnostics.quantile_reliability`, for one location, and one level
+        or several.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given.
+        Axes to draw on and return; by default those of a new figure.
 
     Returns
     -------
@@ -271,16 +276,18 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, there is no case, or there are several locations, whose values
-        have no axis in common: select one, or let the diagnostic pool their cases by ``dim=...``.
+        If ``reliability`` is not such a Dataset, if there is no case, or if there are several
+        locations, whose values have no common axis. Then select one location, or pass ``dim=...``
+        to the diagnostic, which then pools the cases of all locations.
 
     Notes
     -----
-    Curves are the isotonic quantile regression of the Dataset [1]_. ``forecast.recal.plot`` and the
-    report draw forecasts and observations relative to the annual cycle of the forecasts, if this
-    explains most of their variance, and the title notes it. The cycle itself would lie on the
-    diagonal, whatever the forecast adds to it. The legend has the share of observations at or below
-    each quantile, which is its level on average.
+    Curves are isotonic quantile regressions of observations on issued quantiles, from the Dataset
+    [1]_. If the annual cycle explains most of the variance of the forecasts,
+    ``forecast.recal.plot`` and the report subtract this cycle from forecasts and observations, and
+    the title notes the change. With the cycle, the curve would be near the diagonal for any
+    forecast. The legend has the share of observations at or below each quantile; for calibrated
+    forecasts, this share is on average the level of the quantile.
 
     References
     ----------
@@ -327,7 +334,7 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
 
 
 def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
-    """Draw the curves of other forecasts of the same levels behind the existing ones."""
+    """Draw the curves of other forecasts of the same levels behind the existing curves."""
     curves = _quantile_curves(reliability)
     style: Style = {"lw": 1.1, "ls": (0, (1.5, 1.2)), "zorder": 1.95}
     for colour, _, x, y in curves:

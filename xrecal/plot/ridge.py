@@ -1,4 +1,4 @@
-"""The cross-validation curve of the ridge."""
+"""Held-out loss of a CKME by ridge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Largest loss shown, relative to the smallest one: differences between small losses matter."""
+"""Upper end of the axis: this share above the smallest loss."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
@@ -33,9 +33,10 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     Parameters
     ----------
     curve : Dataset
-        From :func:`xrecal.diagnostics.ridge_curve`, of one location or many.
+        Result of :func:`xrecal.diagnostics.ridge_curve`, for one location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds a second curve.
     label : str, optional
         Label of the curve in the legend.
 
@@ -46,13 +47,13 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has a curve.
+        If ``curve`` is not such a Dataset, or if no location has a curve.
 
     Notes
     -----
-    For many locations, the figure shows the median of the loss relative to the smallest of each
-    location, and the range of 90 % of the locations. Ticks on the axis are the chosen ridges of the
-    locations.
+    For many locations, the loss at each location is relative to the smallest loss there. The figure
+    shows the median of these relative losses, and the range of 90 % of the locations. Ticks on the
+    axis are the chosen ridges of the locations.
 
     Examples
     --------

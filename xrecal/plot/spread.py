@@ -27,14 +27,15 @@ BIN = "spread_bin"
 def spread_skill(
     spread_skill: xr.Dataset, *, ax: Axes | None = None, label: str | None = None
 ) -> Axes:
-    """Error of the forecast mean by spread.
+    """Error of the forecast mean against the spread of the forecast.
 
     Parameters
     ----------
     spread_skill : Dataset
-        From :func:`xrecal.diagnostics.spread_skill`, of one location or many.
+        Result of :func:`xrecal.diagnostics.spread_skill`, for one location or many.
     ax : Axes, optional
-        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; by default those of a new figure. A second call on the same Axes
+        adds a second curve.
     label : str, optional
         Label of the curve in the legend.
 
@@ -45,15 +46,15 @@ def spread_skill(
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has a case.
+        If ``spread_skill`` is not such a Dataset, or if no location has a case.
 
     Notes
     -----
-    Each point is a group of cases; above the diagonal forecasts are too confident. For one location
-    there is a band. A point of a calibrated forecast lies within the band with a probability of
-    90 %, by the chi-square distribution of the squares of normal, independent errors. For many
-    locations small points are the groups of each location, and the line is the median over
-    locations.
+    Each point is a group of cases with similar spread; points above the diagonal mean that
+    forecasts are too confident. For one location, the figure has a band. If a forecast is
+    calibrated and its errors are normal and independent, a point lies within the band with a
+    probability of 90 % (chi-square distribution). For many locations, small points are the groups
+    of each location, and the line is the median over locations.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def spread_skill(
 
 
 def _note_numbers(ax: Axes, data: xr.Dataset, several: bool) -> None:
-    """Note the ratio of spread and error, and the bias."""
+    """Write the ratio of spread and error, and the bias."""
     units = pretty_units(data["bias"].attrs)
     bias, ratio = float(data["bias"].median()), float(data["ratio"].median())
     of = f"medians of {int(data['bias'].notnull().sum())} locations:\n" if several else ""

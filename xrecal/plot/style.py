@@ -34,10 +34,10 @@ LETTER, LINE = 0.6, 1.6
 """Mean width of a letter and height of a row of a legend, in font sizes."""
 
 AROUND = 5
-"""Width of the handle of a legend entry and its gaps, in letters."""
+"""Width of the handle and the gaps of a legend entry, in letters."""
 
 MOST = 0.5
-"""Largest room for a legend above, as a share of the height of the Axes."""
+"""Largest height of a legend above the drawing, as a share of the height of the Axes."""
 
 _CURVE, _REFERENCE = "xrecal-curve-", "xrecal-reference"
 
@@ -48,7 +48,7 @@ def open_axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
     Raises
     ------
     TypeError
-        If it is not an Axes, such as the array that ``plt.subplots`` returns.
+        If ``ax`` is not an Axes, but for example the array of Axes that ``plt.subplots`` returns.
     """
     if ax is None:
         return plt.subplots(figsize=size, layout="constrained")[1]
@@ -88,7 +88,7 @@ def dress(ax: Axes, *, grid: Literal["y", "both"] | None = "y") -> None:
 
 
 def note(ax: Axes, text: str, x: float = 0.03, y: float = 0.97) -> None:
-    """Small text in a corner, positioned in fractions of the Axes, on a translucent background."""
+    """Write small text on a translucent background, at a position in fractions of the Axes."""
     style: Style = {"ha": "left" if x < 0.5 else "right", "va": "top" if y > 0.5 else "bottom"}
     style |= {"fontsize": "x-small", "color": ink(ax)}
     style["bbox"] = {"facecolor": ax.get_facecolor(), "alpha": 0.75, "lw": 0, "pad": 1.5}
@@ -96,12 +96,12 @@ def note(ax: Axes, text: str, x: float = 0.03, y: float = 0.97) -> None:
 
 
 def aside(ax: Axes, text: str) -> None:
-    """Small text above the right end of the Axes."""
+    """Write small text above the right end of the Axes."""
     ax.set_title(text, loc="right", fontsize="x-small", color=ink(ax))
 
 
 def next_colour(ax: Axes) -> str:
-    """Colour of the next curve, which differs after a second call on the same Axes."""
+    """Colour of the next curve, which differs from those of earlier curves on the same Axes."""
     return PALETTE[_n_curves(ax) % len(PALETTE)]
 
 
@@ -113,18 +113,18 @@ def mark_curve(artist: Artist) -> None:
 
 
 def is_first(ax: Axes) -> bool:
-    """True if references, such as the diagonal, are still to be drawn."""
+    """True if the Axes have no reference line yet, such as the diagonal."""
     return not any(artist.get_gid() == _REFERENCE for artist in ax.get_children())
 
 
 def reference(ax: Axes, x: Sequence[float], y: Sequence[float]) -> None:
-    """The line of calibrated forecasts, in front of bands and behind curves."""
+    """Draw the line of calibrated forecasts, in front of bands and behind curves."""
     (line,) = ax.plot(x, y, color=ink(ax), alpha=0.55, lw=0.9, ls=(0, (4, 3)), zorder=1.9)
     line.set_gid(_REFERENCE)
 
 
 def reference_height(ax: Axes, y: float) -> None:
-    """A horizontal line of no gain, or of a flat histogram."""
+    """Draw a horizontal line of no gain, or of a flat histogram."""
     line = ax.axhline(y, color=ink(ax), alpha=0.55, lw=0.9, ls=(0, (4, 3)), zorder=1.9)
     line.set_gid(_REFERENCE)
 
@@ -140,12 +140,12 @@ def _n_curves(ax: Axes) -> int:
 
 
 def legend(ax: Axes, *, loc: str = "best") -> None:
-    """Legend of artists with a label, without an edge, on a translucent background."""
+    """Draw a legend of labelled artists, without an edge, on a translucent background."""
     _legend(ax, loc, 1)
 
 
 def legend_above(ax: Axes) -> None:
-    """Legend above the figure, in as few rows as fit the width of the Axes."""
+    """Draw a legend above the figure, in as few rows as fit the width of the Axes."""
     labels = ax.get_legend_handles_labels()[1]
     size = FontProperties(size=SMALL).get_size_in_points() / 72
     inches = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
@@ -158,7 +158,7 @@ def legend_above(ax: Axes) -> None:
 
 
 def head_room(ax: Axes, share: float) -> None:
-    """Margin above the drawing, as a share of its height."""
+    """Add a margin above the drawing, as a share of the height of the drawing."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, high + share * (high - low))
 

@@ -1,4 +1,4 @@
-"""Products of distributions: one function each for raw, recalibrated and held-out forecasts.
+"""Products of distributions: each takes raw, recalibrated and held-out forecasts.
 
 =====================================  ==========================================================
 source, recalibrated, reductions       sources of distributions, and reductions

@@ -1,4 +1,4 @@
-"""Apply: recalibrated distributions of new forecasts, as weights or parameters."""
+"""Recalibrated distributions of new forecasts, as weighted members or as parameters."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 @on_device
 def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Members and weights (L, T, n) of weighted ensembles with their own members.
+    """Members and weights (L, T, n) of weighted ensembles; each forecast has its own members.
 
-    With tails also their shapes (L, T, 2).
+    If the ensembles have tails, the function also returns the shapes of the tails (L, T, 2).
     """
     members, weights = distribution
     assert weights is not None
@@ -54,7 +54,7 @@ OF_SHAPE = {
 """Attributes of the shapes of tails."""
 
 FAR = 0.05
-"""Least mass far beyond the record, by more than its range, for a forecast to be counted."""
+"""A warning counts a forecast if more than this share of its mass lies far beyond the record."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -74,54 +74,58 @@ def model_apply(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        New forecasts of the same kind and at the same locations as the hindcast. They may have
-        any part of its leads, in any order, or a single lead as a scalar coordinate: the label of
-        each lead finds its fit. The calibration dimension may be missing (a single forecast) or
-        chunked.
+        New forecasts that have the form and the locations of the hindcast. They may have only some
+        leads of the hindcast, in any order, or a single lead as a scalar coordinate: ``apply``
+        finds the fit of a lead by the label of the lead. The calibration dimension may be missing
+        (a single forecast) or chunked.
     covariates : dict from str to DataArray or Dataset, optional
         The covariates of the model that are not coordinates of the forecast. ``apply`` ignores
         other covariates.
     missing_covariates : {"refuse", "without"}
         Treatment of a forecast that lacks a covariate of the model. "refuse": raise an error that
-        names it. "without": use its median over the record, as for missing values.
+        names the covariate. "without": use the median of the covariate over the hindcast, as for
+        missing values.
 
     Returns
     -------
     Dataset
-        A weighted ensemble for each variable: ``NAME`` has the members along the member
-        dimension (``member`` for quantiles and normal distributions), and ``NAME_weight`` their
-        probabilities. The coordinate ``calibration_<dim>`` has the case that each member comes
-        from. Members that are past observations are the same for all forecasts.
-        ``NAME_novelty`` is 0 for a forecast like past ones and 1 for a forecast unlike all of
-        them, as from ``model.novelty``; methods that compare forecasts with past ones have it.
-        ``NAME_beyond`` is the probability of values farther outside the observed range than the
-        range is wide, if members are not past observations. Members of a fit that many pooled
-        places share are 200 quantiles of equal mass. Such a fit, and a pool with one as a
-        component, also serve places that were not in the hindcast, by their features. EMOS returns
-        ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower`` and
-        ``NAME_upper`` unless bounds are switched off. Values are NaN where the forecast or the fit
-        is missing. With covariates, ``NAME_status`` has a bit for each covariate that its median
-        over the record replaces, because it is missing or far beyond its range.
+        A weighted ensemble for each variable: ``NAME`` has the members along the member dimension
+        (``member`` for quantiles and normal distributions), and ``NAME_weight`` has the probability
+        of each member. The coordinate ``calibration_<dim>`` has the label of the past case that
+        each member comes from. Members that are past observations are the same for all forecasts.
+        ``NAME_novelty`` is the result of ``model.novelty``: 0 for a forecast like past ones and 1
+        for a forecast unlike all of them. Only methods that compare forecasts with past ones return
+        a novelty. If members are not past observations, ``NAME_beyond`` is the probability of
+        values farther outside the observed range than this range is wide. A shared fit, which pools
+        more than 1500 cases of many places, returns 200 quantiles of equal mass as members. Shared
+        fits, and pools with a shared fit as a component, also recalibrate forecasts at places that
+        were not in the hindcast; they compare places by features. EMOS returns ``NAME_loc`` and
+        ``NAME_scale`` of normal distributions, censored at ``NAME_lower`` and ``NAME_upper`` unless
+        bounds are switched off. Values are NaN where the forecast or the fit is missing. If the
+        model has covariates that a median can replace, ``NAME_status`` has one bit for each of
+        them. The bit is set where the median over the hindcast replaces the covariate, because the
+        value of the covariate is missing or far outside the range of the hindcast.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units differ from the hindcast's, a lead has no fit, or a covariate
-        is lacking.
+        If dimensions, labels or units differ from those of the hindcast, if a lead has no fit, or
+        if the forecast lacks a covariate of the model.
     TypeError
-        If the forecast is of another type.
+        If the forecast is neither a DataArray nor a Dataset.
 
     Warns
     -----
     UserWarning
         If the scalar coordinates of the forecast name another place or lead than those of the
         hindcast. If values of the forecast are farther outside the range of the hindcast than this
-        range is wide. This check reads values only if forecast and model are in memory, and only
-        for methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
-        If one of the forecasts in memory has a novelty above 0.9, or more than a tenth have one
-        above 0.5, or more than 5 % of their mass farther outside the observed range than the range
-        is wide; the warning names the first. If medians replace covariates in memory; the warning
-        names each.
+        range is wide. xrecal checks the range only if forecast and model are in memory, and only
+        for the methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`. If one of the
+        forecasts in memory has a novelty above 0.9, or if more than a tenth of them have a novelty
+        above 0.5. If more than a tenth of the forecasts in memory have more than 5 % of their mass
+        farther outside the observed range than this range is wide. These warnings name the first
+        such forecast. If medians replace values of covariates in memory; the warning names these
+        covariates.
 
     Examples
     --------
@@ -165,22 +169,23 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """A product of each variable, with the novelty and the mass far beyond the record.
+    """Compute a product of each variable, its novelty and its mass far beyond the record.
 
     Parameters
     ----------
     forecast, covariates, missing_covariates
         As for ``apply``.
     product : callable
-        Makes a product of the distributions of one variable, by a single reduction.
+        Function that computes the product from the distributions of one variable, by a single
+        reduction.
     line : str
-        Text about the product, for the history.
+        Text about the product, for the attribute ``history``.
 
     Returns
     -------
     Dataset
-        ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` of methods that compare forecasts with
-        past ones. Lazy if the forecast or the model is.
+        ``NAME``; for methods that compare forecasts with past ones also ``NAME_novelty`` and
+        ``NAME_beyond``. The Dataset is lazy if the forecast or the model is lazy.
     """
     sources = recalibrated(model, forecast, covariates, missing_covariates, beside=True)
     variables = {
@@ -199,7 +204,7 @@ def issue(
 
 
 def _require_free_names(base: Hashable, source: Recalibrated) -> None:
-    """Raise ValueError if the forecast has dimensions or coordinates with names of results."""
+    """Raise ValueError if a dimension or coordinate of the forecast has the name of a result."""
     form, fitted = source.form, source.fitted
     ends: tuple[str, ...] = ("loc", "scale", "lower", "upper", "status")
     taken: set[Hashable] = set()
@@ -222,7 +227,10 @@ def _require_same_places(
     issued: Mapping[Hashable, xr.DataArray],
     along: dict[Hashable, Hashable],
 ) -> None:
-    """Raise ValueError if labels would differ ``along`` several dimensions."""
+    """Raise ValueError if one coordinate lies along different dimensions in two variables.
+
+    ``along`` has the dimension of each coordinate so far; the function adds those of ``issued``.
+    """
     for variable in issued.values():
         for label, coordinate in variable.coords.items():
             if coordinate.ndim != 1:
@@ -237,7 +245,7 @@ def _require_same_places(
 
 
 def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Parameters of normal distributions, with bounds if they are censored."""
+    """Location and scale of normal distributions, and the bounds of censored distributions."""
     loc, scale = source.reduce(normal_parameters, {}, {})
     state, attrs = source.fitted.state, source.attrs
     units = {k: v for k, v in attrs.items() if k == "units"}
@@ -261,7 +269,10 @@ def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray
 def _weighted(
     source: Recalibrated, base: Hashable, weights: xr.DataArray | None
 ) -> dict[Hashable, xr.DataArray]:
-    """Members and their weights, unless these are given."""
+    """Members and weights, with novelty, status and shapes of tails, by the names of the results.
+
+    ``weights`` are those of variables fitted jointly, if the function has computed them before.
+    """
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
     shape: list[xr.DataArray] = []
@@ -313,14 +324,14 @@ def _warn_of_far(
     where += _component(members, weights.where(beyond > FAR), record_of(source.fitted.observed))
     warn(
         f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass outside the "
-        f"observed range by more than its width, up to {np.nanmax(values):.0%}{where}. If that is "
-        "not plausible, give the method bounds=, more cases, or members that are past "
-        f"observations; {base}_beyond identifies them",
+        "observed range by more than the width of this range, up to "
+        f"{np.nanmax(values):.0%}{where}. If that is not plausible, give the method bounds=, more "
+        f"cases, or members that are past observations; {base}_beyond identifies these forecasts",
     )
 
 
 def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr.DataArray]) -> str:
-    """Component with most of the mass far beyond the record, if components are known."""
+    """Text about the component with most of the mass far beyond the record; empty for no pool."""
     if "component" not in members.coords:
         return ""
     low, high = record

@@ -35,7 +35,7 @@ CATEGORY = "category"
 EDGE = "category_edge"
 """Dimension of the edges in a task."""
 _DATE = "xrecal_date_of_year"
-"""Dimension of the different dates of forecasts in a task."""
+"""Dimension of the distinct calendar days of the forecasts in a task."""
 TERCILES = ("below_normal", "near_normal", "above_normal")
 
 
@@ -52,37 +52,41 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     edges : sequence of float or DataArray
-        Thresholds between the categories, increasing, in the unit of the variable: one fewer than
-        categories. A DataArray has one dimension that the forecast lacks, such as the ``quantile``
-        of ``observations.quantile([1/3, 2/3], "time")``, and may have others (by location, date,
-        or part of the year, as for :func:`xrecal.products.probabilities.exceedance`).
+        Increasing thresholds between the categories, in the unit of the variable: k thresholds make
+        k + 1 categories. A DataArray has one dimension that the forecast lacks, such as the
+        ``quantile`` of ``observations.quantile([1/3, 2/3], "time")``. Its thresholds may also
+        differ between locations, dates or parts of the year, as for
+        :func:`xrecal.products.probabilities.exceedance`.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default, xrecal recognises its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
         Probabilities >= 0 that sum to one, with ``category`` in place of the members; lazy if an
-        input is. A value on an edge belongs to the category below it, and the category between
-        equal edges has probability 0. NaN where the forecast or an edge is missing, or edges of a
-        DataArray decrease. Categories between terciles are below_normal, near_normal and
-        above_normal. Other categories have labels with their levels, or with their edges in a list,
-        or with their numbers. A value y is in a category if ``lower_edge < y <= upper_edge``, by
-        these coordinates (NAME_lower_edge, ... in a Dataset), which are infinite at the ends.
+        input is lazy. A value on an edge belongs to the category below the edge, and the category
+        between equal edges has probability 0. Values are NaN where the forecast or an edge is
+        missing, or where edges of a DataArray decrease. The labels of categories between terciles
+        are below_normal, near_normal and above_normal. Other labels contain the levels of the
+        edges, the values of edges in a list, or the number of the category. A value y is in a
+        category if ``lower_edge < y <= upper_edge``; the result has these two coordinates
+        (NAME_lower_edge, ... in a Dataset). The first lower edge and the last upper edge are
+        infinite.
 
     Raises
     ------
     ValueError
-        If edges in a list, or their levels, do not increase, if there is no edge, or if dimensions,
-        labels or units do not fit.
+        If edges in a list, or the levels of edges, do not increase, if there is no edge, or if
+        dimensions, labels or units of the edges do not fit the forecast.
     TypeError
         If edges are not numbers.
 
     Notes
     -----
-    The sum over the edges of the Brier scores is
+    The Brier scores of exceeding each edge add up to
     :func:`~xrecal.diagnostics.ranked_probability_score`, which takes the same edges.
 
     Examples
@@ -103,7 +107,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
 
 def issued_categories(obj: Labelled) -> xr.DataArray | None:
-    """Return the only variable that holds probabilities of categories; None if there is not one."""
+    """Return the only variable with probabilities of categories; None if there are none or more."""
     if not isinstance(obj, xr.DataArray | xr.Dataset):
         return None
     found = [obj] if isinstance(obj, xr.DataArray) else list(obj.data_vars.values())
@@ -119,8 +123,8 @@ def as_members(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Forecast from :func:`categories`, a model or ``cross_validate``; others are returned
-        unchanged.
+        Probabilities of categories from :func:`categories`, a model or ``cross_validate``. The
+        function returns other forecasts unchanged.
     member_dim : hashable, optional
         Dimension of the members of other forecasts.
 
@@ -128,7 +132,7 @@ def as_members(
     -------
     forecast : DataArray or Dataset
     edges : DataArray or None
-        Edges between the categories, along their own dimension; None for other forecasts.
+        Edges between the categories, along a dimension of edges; None for other forecasts.
     member_dim : hashable or None
     """
     given = issued_categories(forecast)
@@ -170,36 +174,40 @@ def model_categories(
     forecast : DataArray or Dataset
         As for :meth:`apply`.
     q : float or sequence of float
-        Levels between the categories, increasing, without 0 and 1; terciles if not given.
+        Increasing levels of the quantiles between the categories, above 0 and below 1. By default,
+        the categories are terciles.
     window : float, optional
-        Width in days of the part of the year around each forecast's date. The climatology consists
-        of the observations in it; without it, of all observations. Give a window if cases are of
-        several seasons; with one start date a year you need none.
+        Width in days of a window around the calendar day of each forecast. The climatology then
+        consists of the observations of all years in this window, and by default of all
+        observations. Give a window if cases come from several seasons; you need no window if the
+        hindcast has one start date a year.
     covariates, missing_covariates
         As for :meth:`apply`.
 
     Returns
     -------
     DataArray or Dataset
-        Probabilities >= 0 that sum to one, with ``category`` in place of the members:
-        below_normal, near_normal and above_normal for terciles. A value y is in a category if
-        ``lower_edge < y <= upper_edge``, by these coordinates (NAME_lower_edge, ... in a Dataset).
-        NaN where the forecast, the fit or the record of the location is missing, or no case lies
-        within the window.
+        Probabilities >= 0 that sum to one, with ``category`` in place of the members: below_normal,
+        near_normal and above_normal for terciles. A value y is in a category if ``lower_edge < y <=
+        upper_edge``; the result has these two coordinates (NAME_lower_edge, ... in a Dataset).
+        Values are NaN where the forecast, the fit or the record of the location is missing, or
+        where no case lies within the window.
 
     Raises
     ------
     ValueError
-        If levels do not increase between 0 and 1, if the window needs dates and there are none,
-        or as for :meth:`apply`.
+        If levels do not increase between 0 and 1, if ``window`` is given but hindcast or forecast
+        has no dates, or as for :meth:`apply`.
 
     Notes
     -----
-    Edges are quantiles of the observations that the fit has used, at each location: the smallest
-    observation with a share of at least q at or below it. All observations count equally, whatever
-    the method's half-life. A fit to all positions along a dimension has edges from all of them. A
-    fit with windows has edges from the location in the middle. If many observations are equal (no
-    rain), edges may be equal too, with probability 0 between them.
+    The edges of a location are quantiles of the observations that the fit has used there. The
+    quantile of level q is the smallest observation such that at least a share q of the observations
+    do not exceed it. All observations count equally, whatever the half-life of the method. If the
+    fit pools all positions along a dimension, the edges come from the observations of all these
+    positions. If the fit pools the positions in a window, the edges come from the position in the
+    middle of the window. If many observations are equal (no rain), edges may be equal, too; the
+    category between equal edges has probability 0.
 
     Examples
     --------
@@ -235,13 +243,13 @@ def climatological(
 
 
 def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
-    """Warn about edges that positions share, as they then separate wet places from dry ones."""
+    """Warn if positions share edges, because the edges then separate wet places from dry ones."""
     if pool is None or pool.widths is not None:
         return
     positions = " and ".join(map(repr, pool.dims))
     warn_once(
-        f"the edges of the categories are those of all positions along {positions} together, as "
-        "the fit has pooled them: if positions differ, categories separate places rather "
+        f"the edges of the categories are those of all positions along {positions} together, "
+        "because the fit pools these positions: if they differ, categories separate places rather "
         "than dates. For separate edges use model.apply(forecast).recal.categories("
         f"observations.quantile([1/3, 2/3], {dim!r}))"
     )
@@ -265,10 +273,10 @@ def category_attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
 def with_edges(
     result: xr.DataArray, edges: xr.DataArray, labels: Sequence[str], form: Form, named: bool
 ) -> xr.DataArray:
-    """Probabilities with labels of the categories and their edges.
+    """Add the labels and the edges of the categories to probabilities.
 
-    ``named`` adds the name of the variable to those of the edges, as variables in a Dataset have
-    their own edges.
+    If ``named`` is true, the names of the edges begin with the name of the variable, because each
+    variable of a Dataset has its own edges.
     """
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     prefix = f"{form.name}_" if named else ""
@@ -288,7 +296,7 @@ def with_edges(
 
 
 def _labels(edges: Edges, wanted: Thresholds) -> list[str]:
-    """Names of the categories between edges: by values, levels, or numbers.
+    """Names of the categories: values of the edges, levels of the edges, or numbers.
 
     Names never contain units, so that all variables of a Dataset have the same names.
     """
@@ -346,7 +354,7 @@ def _climatology_edges(
 
 
 def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
-    """Calendar day of each forecast; ValueError for unknown dates."""
+    """Return the calendar day of each forecast; raise ValueError if dates are unknown."""
     season = season_of(form, fitted.dim, by_day=True)
     for owner, dates in (("the hindcast had", _known_days(fitted)), ("the forecast has", season)):
         if dates is None:
@@ -359,7 +367,7 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
 
 
 def _known_days(fitted: FittedVariable) -> FloatArray | None:
-    """Calendar days of the observations; None without dates."""
+    """Return the calendar days of the observations; None if the hindcast has no dates."""
     days = fitted.axis.day
     if days is None:
         return None

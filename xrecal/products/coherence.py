@@ -6,8 +6,8 @@
 ``dates``    observations of past dates, drawn for whole fields                ``coherence_dates``
 ===========  ================================================================  ====================
 
-The first two rearrange the members of each location, so distributions do not change, and tasks need
-nothing from other locations.
+``ecc`` and ``schaake`` only change the order of the members of each location. So distributions do
+not change, and a task needs no data of other locations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def members_like(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n) in the order of a template (L, T, n)."""
+    """Quantiles (L, T, n), put in the order of a template (L, T, n)."""
     from xrecal.arrays.distributions.members import reordered_members
 
     return (reordered_members(distribution.quantile(levels), template, seed, cases),)
@@ -63,13 +63,13 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Sort quantiles (L, T, n) as the past observations (L, T, N) at the positions ``slots``."""
+    """Put quantiles (L, T, n) in the order of past observations (L, T, N) at ``slots``."""
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 
 
 def check_coherence(coherence: Coherence, template: Template) -> None:
-    """Raise ValueError for an unknown coherence, or a template that does not belong to it."""
+    """Raise ValueError if the coherence is unknown or does not use the template that is given."""
     if coherence not in get_args(Coherence):
         raise ValueError(
             f"coherence is {coherence!r}; give one of {list(get_args(Coherence))}, or None for "
@@ -136,7 +136,7 @@ def _count(
     template: Template,
     variables: Mapping[Hashable, Recalibrated],
 ) -> int:
-    """Number of members; by default that of the raw members or of the template dates, if used."""
+    """Number of members: ``n``, or the number of raw members or template dates."""
     if coherence == "ecc":
         for name, source in variables.items():
             size = _raw_size(name, source.form)
@@ -164,7 +164,7 @@ def _count(
 
 
 def _require_one_member_dim(variables: Mapping[Hashable, Recalibrated]) -> None:
-    """Raise ValueError unless the dates of members can be along one dimension."""
+    """Raise ValueError unless the results of all variables have the same member dimension."""
     (first, member), *others = (
         (name, source.form.member_dim_of_results) for name, source in variables.items()
     )

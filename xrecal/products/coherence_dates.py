@@ -1,4 +1,4 @@
-"""Members from past dates, drawn for whole fields with weights averaged over the locations."""
+"""Members from past dates; a date is drawn for a whole field, by its mean weight over locations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from .source import reduce
 def observations_of(
     distribution: Empirical, slots: IntArray, observations: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Past observations (L, T, N) in slots (L, T, n); NaN for slot -1 or without a forecast."""
+    """Select past observations (L, T, N) at the positions ``slots`` (L, T, n).
+
+    The result is NaN for slot -1 and where the weights of the distribution are missing.
+    """
     assert distribution.weights is not None
     selected = np.take_along_axis(observations, np.maximum(slots, 0), axis=-1)
     unknown = np.isnan(distribution.weights).any(-1, keepdims=True)
@@ -40,11 +43,11 @@ class Drawn:
     """Calibration cases drawn as members of forecasts."""
 
     slots: xr.DataArray
-    """Positions of the drawn cases, over the cases of the forecast, if several, and ``PICK``."""
+    """Positions of the drawn cases, along ``PICK`` and, for several forecasts, the forecasts."""
     fitted: FittedVariable
 
     def labels(self, member: Hashable) -> dict[str, xr.DataArray]:
-        """Coordinate with the label of each case, if cases have labels."""
+        """Coordinate with the label of each drawn case; empty if cases have no labels."""
         name = f"calibration_{self.fitted.dim}"
         if name not in self.fitted.state.coords:
             return {}
@@ -66,8 +69,9 @@ def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) ->
     """Draw n past dates for each case, the same at all locations and for all variables.
 
     Every location, lead time and variable has the same influence, unless it has no forecast or fit.
-    Sums are of integers, so they do not depend on chunks of locations. Dask needs the weights of
-    one block of locations at a time, and then one number for each case and date.
+    The function sums up weights as integers, so the sums do not depend on chunks of locations. Dask
+    keeps the weights of one block of locations at a time, and in the end one number for each case
+    and past date.
     """
     for source in variables.values():
         _require_dates(source.fitted)
@@ -90,7 +94,7 @@ def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) ->
 def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
     """Observations of the drawn dates.
 
-    NaN if the observation, the forecast or the fit is missing.
+    Values are NaN where the observation, the forecast or the fit is missing.
     """
     member = source.form.member_dim_of_results
     extras = [dates.slots, past_observations(source.fitted)]
@@ -101,13 +105,13 @@ def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
 class TotalTask(PredictTask):
     """Weights of past cases (L, T, n), added up over the locations of a chunk.
 
-    Integer multiples of a small unit, so sums do not depend on chunks. Weights are computed for a
-    block of locations at a time.
+    Weights are integer multiples of a small unit, so their sums do not depend on chunks. The task
+    computes the weights of one block of locations at a time.
     """
 
     @property
     def on_device(self) -> bool:
-        """Integers are computed on the host only."""
+        """False: the host computes the integers."""
         return False
 
     @property
@@ -137,7 +141,7 @@ def _totals(source: Recalibrated) -> xr.DataArray:
 
 
 def _draws(given: Named, *, n: int, seed: int) -> Named:
-    """Draws (T, n) from totals (T, N) of cases (T,)."""
+    """Draw slots (T, n) by total weights (T, N), for cases with the numbers (T,)."""
     from xrecal.arrays.distributions.members import systematic_draws
 
     return {"slots": systematic_draws(given["totals"], n, seed, given["cases"])}
@@ -167,7 +171,7 @@ def _require_same_cases(name: Hashable, first: Recalibrated, other: Recalibrated
 
 
 def _labels(obj: xr.DataArray | xr.Dataset, coordinate: Hashable, dim: Hashable) -> Any:
-    """Labels along a dimension, or positions without labels; none without the dimension."""
+    """Labels along a dimension, or positions if it has no labels; empty if ``obj`` lacks it."""
     if coordinate in obj.coords and obj.coords[coordinate].dims == (dim,):
         return obj.coords[coordinate].to_index()
     return xr.DataArray(np.arange(obj.sizes.get(dim, 0)), dims=[dim]).to_index()

@@ -86,61 +86,67 @@ def cross_validate(
     hindcast, observations, method, dim, member_dim, condition_on, covariates
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     by : {"year", "block", "retrospective", "rolling"}
-        Cases that are predicted together. "year": each year, from all others. "block": each of
-        ``blocks`` contiguous parts, from all others. "retrospective": each part after the first,
-        from the parts before it. "rolling": as in operation, the cases up to the next refit, from
-        the last ``window``. "year" and "block" also learn from the future, so results look too good
-        if climate or forecast model drift. "retrospective" and "rolling" learn from the past alone
-        if ``gap`` is at least the lead time; with a smaller gap, they learn from starts that verify
-        later.
+        Cases that one fit predicts. "year": a fit predicts each year, and learns from all other
+        years. "block": a fit predicts each of ``blocks`` contiguous parts, and learns from all
+        other parts. "retrospective": a fit predicts each part after the first, and learns from the
+        parts before it. "rolling": as in operation, a fit predicts the cases up to the next fit,
+        and learns from the last ``window``. With "year" and "block", fits also learn from the
+        future, so results look too good if climate or forecast model drift. With "retrospective"
+        and "rolling", fits learn from the past alone if ``gap`` is at least the lead time; with a
+        smaller gap, they also learn from starts that verify later.
     gap : int, timedelta or str, optional
-        Number of cases, or length of time such as ``"5D"``, next to the predicted ones that the fit
-        does not learn from: on both sides, or only before them if only the past counts. Without a
-        gap, neighbours that depend on the predicted cases give away the answer: give at least the
-        lead time and the memory of the weather. If a model is updated (``refit``), it learns each
-        forecast, without a gap, once its own lead has verified and the ``delay`` of an OnlinePool
-        has passed.
+        Cases next to the predicted ones that the fit does not learn from: their number, or a length
+        of time such as ``"5D"``. The gap is on both sides of the predicted cases, or only before
+        them if fits learn from the past alone. Without a gap, a fit may know the answer from
+        neighbouring cases, which depend on the predicted ones: give at least the lead time plus the
+        memory of the weather. If ``refit`` is given and ``gap`` is not, the model learns from each
+        forecast when its lead has verified and the ``delay`` of an OnlinePool has passed.
     blocks : int
         Number of parts. With ``"rolling"`` and no window, predictions start after the first part.
     window, every : int, timedelta or str, optional
-        Length of the past that a rolling fit learns from (all of it if not given), and time between
-        two fits, or with ``refit`` between two updates. Only for ``by="rolling"``, which needs
-        ``every``.
+        ``window`` is the length of the past that a rolling fit learns from, by default the whole
+        past. ``every`` is the time between two fits, or between two updates if ``refit`` is given.
+        Both are only for ``by="rolling"``, which needs ``every``.
     refit : int, timedelta or str, optional
-        Time between two fits of a model that is updated every ``every`` in between, as in
-        operation: the loop of ``fit``, ``apply`` and ``model.update``, from the first prediction
-        on. A method with a setting ``refit`` uses its own; it is fitted once and then updated.
+        Time between two fits of a model that is also updated after each period ``every``, as in
+        operation: xrecal repeats the loop of ``fit``, ``apply`` and ``model.update``. A method with
+        a setting ``refit`` uses its own setting; xrecal fits such a method once and then updates
+        it.
     year_start : str or int, optional
         Date at which years begin, such as "07-01", or a month. Without it, years begin in the
         largest gap that the dates of all cases leave in the calendar, so no winter is cut in two.
-        They begin on 1 January if this gap contains it, or if no gap has 30 days or more.
+        Years begin on 1 January if this gap contains 1 January, or if no gap has 30 days or more.
     output : str
-        Result to compute. A product of forecasts: ``"quantile"``, ``"mean"``, ``"std"``, equally
-        likely ``"members"``, or the probability ``"exceedance"`` of exceeding a threshold or
-        ``"cdf"`` of not exceeding it. A score of each prediction, such as ``"crps"``, ``"wis"``,
-        ``"log_score"``, ``"brier_score"`` or ``"rps"``. ``"pit"``: the probability integral
-        transform of the observations, uniform on (0, 1) for calibrated predictions. If a predicted
-        CDF jumps at the observation, the transform is a random number within the jump, the same in
-        every run and at every location. ``"categories"``: probabilities between quantiles of the
-        climatology, which is that of the observations that the fit of the case has learned from.
+        Result to compute. Products of forecasts are ``"quantile"``, ``"mean"``, ``"std"``, equally
+        likely ``"members"``, the probability of exceeding a threshold, ``"exceedance"``, and the
+        probability of not exceeding it, ``"cdf"``. Scores of each prediction are ``"crps"``,
+        ``"wis"``, ``"log_score"``, ``"brier_score"``, ``"rps"`` and others. ``"pit"``: the
+        probability integral transform of the observations, uniform on (0, 1) for calibrated
+        predictions. If a predicted CDF jumps at the observation, the transform is a random number
+        within the jump, the same in every run and at every location. ``"categories"``:
+        probabilities of the categories between quantiles of the observations that the fit of the
+        case has learned from.
     q : float or sequence of float
         Levels of the quantiles or of ``"quantile_score"`` in [0, 1], each once, in any order. For
-        categories the levels between them, increasing, without 0 and 1; terciles by default.
+        ``"categories"``, the increasing levels between the categories, above 0 and below 1; by
+        default those of terciles.
     threshold : float, sequence of float or DataArray, optional
-        For probabilities and their scores, as for ``exceedance``; the edges of ``"rps"``.
+        Thresholds of probabilities and of their scores, as for ``exceedance``; for ``"rps"``, the
+        edges between the categories.
     n, seed : int
-        Number of members, and seed of their order. The order of each case follows from its position
-        in the hindcast.
+        Number of members, and seed of the random order of the members. The order also depends on
+        the position of the case in the hindcast.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases each fit learns from together, as for ``fit``. The fit that
         predicts a date has not learned from it at any location.
     features : str or sequence of str, optional
         Coordinates by which a shared fit compares places, as for ``fit``.
     choose : "together", "each", or name or names of dimensions
-        As for ``fit``. Each fit chooses from its own training cases of all places. With leads it
-        leaves out cases nearer to the predicted ones than the longest lead, because one observation
-        verifies several leads. Pools with a component that places share choose along the pooled
-        dimensions only, from all training cases.
+        As for ``fit``. Each fit makes this choice from its own training cases, at all places. If
+        there are leads, the choice leaves out the cases that are nearer to the predicted ones than
+        the longest lead, because one observation verifies several leads. A pool that has a shared
+        fit as a component makes the choice along the pooled dimensions only, from all training
+        cases.
     min_samples : int
         Fits with fewer complete cases predict NaN.
     progress : bool
@@ -149,10 +155,10 @@ def cross_validate(
     Returns
     -------
     DataArray or Dataset
-        As the hindcast, with a dimension ``quantile`` (for several levels) or none in place of the
-        members, or with the dimensions of the product; lazy if an input is. NaN for cases that no
-        fit predicts, such as the first ones if only the past counts, and where the forecast or the
-        fit is missing.
+        Output along the dimensions of the hindcast, without that of the members; several levels add
+        a dimension ``quantile``, and other products add their own dimensions. The result is lazy if
+        an input is lazy. Values are NaN for cases that no fit predicts, such as the first cases if
+        fits learn from the past alone, and where the forecast or the fit is missing.
 
     Raises
     ------
@@ -165,15 +171,17 @@ def cross_validate(
 
     Notes
     -----
-    Each fit equals ``fit`` to the training cases alone, so none of its choices (ridge, centres,
-    bounds, half-life) uses the predicted cases. Each location has as many fits as there are splits.
-    By year or block, all splits share one computation of energy distances, which changes rounding
-    only. If only the past counts, or if cases are pooled, each split computes its own. Each fit
-    pools as ``fit`` does, by its number of dates. A shared fit keeps all of its cases in memory.
+    Each fit equals the result of ``fit`` for the training cases alone, so no choice of the fit
+    (ridge, centres, bounds, half-life) uses the predicted cases. Each location has as many fits as
+    there are splits. By year or block, all splits share one computation of energy distances, which
+    changes rounding only. If fits learn from the past alone, or if they pool cases, each split
+    computes its own distances. Each fit pools cases as ``fit`` does for the same number of dates. A
+    shared fit keeps all of its cases in memory.
 
-    With ``refit`` each day is predicted from the cases that had verified when it was issued. So
-    n days cost n updates, and one fit at the first prediction after each ``refit``. A fit from
-    fewer than ``min_samples`` cases waits for the next update.
+    With ``refit``, the model predicts each case from the cases that had verified when the forecast
+    was issued. So n days with ``every="1D"`` cost n updates, and one fit at the first prediction
+    after each period ``refit``. If fewer than ``min_samples`` cases have verified, the fit waits
+    for the next update.
 
     Examples
     --------
@@ -212,10 +220,10 @@ def cross_validate(
 
 
 def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
-    """The function that makes an output of held-out distributions of one variable.
+    """Return the function that computes an output from held-out distributions of one variable.
 
-    It returns a DataArray without a name if the output has the name of the hindcast. ``given`` are
-    the parameters of all outputs: each output takes those of its function.
+    The function returns a DataArray without a name if the output has the name of the hindcast.
+    ``given`` has the parameters of all outputs; each output uses those that its function has.
     """
     scores = {name: score.function for name, score in SCORES.items() if score.by_case}
     outputs = {**PRODUCTS, **_OWN, **scores}
@@ -238,7 +246,7 @@ def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
 
 
 def _taken_by(function: Callable[..., Any]) -> set[str]:
-    """Names of the parameters of a function; edges are called thresholds here."""
+    """Names of the parameters of a function, with "threshold" in place of "edges"."""
     names = inspect.signature(function).parameters
     return {"threshold" if name == "edges" else name for name in names}
 
@@ -254,7 +262,7 @@ def _categories(
 ) -> xr.DataArray:
     """Probabilities of the categories of the climatology from the training cases of each fit.
 
-    ``named`` adds the name of the variable to those of the edges.
+    If ``named`` is true, the names of the edges begin with the name of the variable.
     """
     levels = read_inner_levels((1 / 3, 2 / 3) if q is QUANTILES else q)
     require_free(forecast.form.dims, [CATEGORY])
@@ -283,7 +291,10 @@ def climatological_categories_of(
     levels: FloatArray,
     dtype: npt.DTypeLike,
 ) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k + 1), and edges (L, T, k): quantiles of observations (L, N)."""
+    """Probabilities (L, T, k + 1) of categories, and the edges (L, T, k) between them.
+
+    The edges are quantiles of the observations ``learned`` (L, N).
+    """
     from xrecal.arrays.baselines.climatology import climatology_quantiles
 
     edges = climatology_quantiles(learned, levels).astype(dtype)[:, np.newaxis]

@@ -51,28 +51,30 @@ def log_score(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean.
+        Dimensions to average over. The mean leaves out missing scores.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default, xrecal recognises its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        :math:`-\ln f(y)` of each case, where the density f of the forecast has the unit 1 over that
-        of the variable. The score has no unit and may be positive or negative; smaller is better.
-        In another unit of the variable all scores differ by the same number. Lazy if an input is. A
-        DataArray if the forecast or the observations are one. NaN where the observation or forecast
-        is missing.
+        :math:`-\ln f(y)` of each case, where f is the density of the forecast per unit of the
+        variable. The score has no unit and may be positive or negative; smaller is better. In
+        another unit of the variable, all scores change by the same number. The result is a
+        DataArray if the forecast or the observations are a DataArray, and lazy if an input is lazy.
+        Values are NaN where the observation or forecast is missing.
 
-        The score, and then the mean, is inf where the density is zero: beyond the outermost
-        quantiles, outside the bounds of censored distributions, and away from members that are all
-        equal or from a single member. It is NaN on a point mass, which has no density: members that
-        are all equal or a single one, equal quantiles, a component without width, or a bound of
-        censored distributions.
+        The score is inf where the density is zero: beyond the outermost quantiles, outside the
+        bounds of censored distributions, and for any other value if all members are equal or there
+        is only one. A mean that includes such a score is also inf. The score is NaN if the
+        observation lies on a point mass, which has no density: on members that are all equal, on a
+        single member, on equal quantiles, on a normal distribution with scale 0, or on a bound of a
+        censored distribution.
 
     Raises
     ------
@@ -82,15 +84,16 @@ def log_score(
     Notes
     -----
     Normal distributions and mixtures have a density. For ensembles, weighted or not, Gaussian
-    kernels of Silverman's bandwidth estimate it: :func:`xrecal.arrays.log_score`. For quantiles the
-    density is constant between neighbouring ones: :func:`xrecal.arrays.quantile_log_score`.
+    kernels of Silverman's bandwidth estimate the density: :func:`xrecal.arrays.log_score`. For
+    quantiles, the density is constant between neighbouring quantiles:
+    :func:`xrecal.arrays.quantile_log_score`.
 
     The log score is local and strictly proper [1]_, and very large for observations in the tails.
-    With few members it depends as much on the bandwidth as on the forecast [2]_, and so do
-    differences between forms. If the variable has a point mass, such as rain at zero, no density
-    exists: the kernels spread dry members to both sides of zero, censored distributions have no
-    score on dry days, and the means of the two are not comparable. Use
-    :func:`xrecal.diagnostics.crps` then.
+    With few members, the score depends as much on the bandwidth as on the forecast [2]_, and so do
+    differences between the scores of different forms. If the variable has a point mass, such as
+    rain at zero, no density exists: the kernels spread dry members to both sides of zero, censored
+    distributions have no score on dry days, and the mean scores of ensembles and censored
+    distributions are not comparable. Use :func:`xrecal.diagnostics.crps` for such a variable.
 
     References
     ----------

@@ -27,9 +27,10 @@ from .source import Source, check_count, reduce
 def members_of(
     distribution: Distribution, cases: IntArray, *location: IntArray, levels: FloatArray, seed: int
 ) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n) in an order drawn by the numbers of the case and of the location.
+    """Quantiles (L, T, n) in a random order of each case and location.
 
-    Arrays ``location`` (L, T) add up to the number of the location.
+    The seed and the numbers of the case and of the location determine the order. The arrays
+    ``location`` (L, T) add up to the number of the location.
     """
     from xrecal.arrays import shuffled_members
 
@@ -41,9 +42,9 @@ def members_of(
 def vectors_of(
     distribution: Empirical, cases: IntArray, *location: IntArray, n: int, seed: int
 ) -> tuple[FloatArray, ...]:
-    """Past observations (L, T, n), drawn by weights and the numbers of the case and location.
+    """Past observations (L, T, n), drawn at random with the weights of the distribution.
 
-    The cases are the same for all variables with these weights.
+    Variables that have the same weights get the same past cases.
     """
     from xrecal.arrays.distributions.members import systematic_draws, whole_weights
 
@@ -62,7 +63,7 @@ def members(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     n : int
         Number of members, at least 1; see Notes for numbers above that of the ensemble.
     seed : int
@@ -73,8 +74,8 @@ def members(
     Returns
     -------
     DataArray or Dataset
-        A plain ensemble as the forecast, with n members along its member dimension (``member``
-        for quantiles and normal distributions); lazy if an input is.
+        A plain ensemble with n members along the member dimension of the forecast (``member`` for
+        quantiles and normal distributions); lazy if an input is lazy.
 
     Raises
     ------
@@ -84,10 +85,11 @@ def members(
     Notes
     -----
     Members are quantiles at the levels (i - ½)/n. No other n values represent the distribution
-    better. A plain or weighted ensemble has only m different values. If n is larger, several
-    members are equal: each value occurs in proportion to its weight (n / m times if that is whole).
-    Each location and case has a random order of its own, by its position. So member k here has no
-    relation to member k elsewhere, and the fields of one member are not coherent in space or time.
+    better. A plain or weighted ensemble has only m different values. If n is larger than m, several
+    members are equal: each value occurs in proportion to its weight (n / m times if the weights are
+    equal and n / m is whole). Each location and case has its own random order, which depends on the
+    position of the location and case. So member k at one location has no relation to member k at
+    another location, and the fields of one member are not coherent in space or time.
 
     Examples
     --------
@@ -117,55 +119,59 @@ def model_members(
     forecast, covariates, missing_covariates
         As for :meth:`apply`.
     n : int, optional
-        Number of members, at least 1. Needed unless the raw ensemble or ``template`` sets it.
+        Number of members, at least 1. Give it unless ``coherence="ecc"`` or ``template`` determines
+        the number.
     coherence : {"ecc", "schaake", "dates"}, optional
-        Method that makes member k one field over all locations, lead times and variables of a
-        case. None: each location and case has an order of its own.
+        Method that arranges members so that member k, taken at all locations, lead times and
+        variables of a case, forms one realistic field. None: each location and case has its own
+        random order.
     template : sequence of labels, optional
-        Dates for ``"schaake"``, labels of the hindcast's calibration dimension, one for each
-        member. By default, the n dates nearest in season to each forecast; of equally near
-        dates, the latest. If the labels are not dates, the last n cases.
+        Past dates for ``"schaake"``, one for each member, as labels along the calibration dimension
+        of the hindcast. The default is the n dates nearest in season to each forecast, and among
+        equally near dates the latest. If the labels are not dates, the default is the last n cases.
     seed : int
-        Seed of random orders, of the order of ties, and of dates.
+        Seed of all random choices: orders of members, ranks of equal values, and dates.
 
     Returns
     -------
     DataArray or Dataset
-        A plain ensemble of n members, see :func:`xrecal.products.members.members`. The coordinate
-        ``calibration_<dim>`` has the past date of each member, with ``"schaake"`` and ``"dates"``.
+        A plain ensemble of n members, see :func:`xrecal.products.members.members`. With
+        ``"schaake"`` and ``"dates"``, the coordinate ``calibration_<dim>`` has the past date of
+        each member.
 
     Raises
     ------
     ValueError
-        If ``n`` is not a positive whole number, does not fit the raw members or the template,
-        a template date is unknown, the form or method has no such order or members, or as for
-        :meth:`apply`.
+        If ``n`` is not a positive whole number or differs from the number of raw members or
+        template dates, if a template date is unknown, if the form of the forecast or the model does
+        not support ``coherence``, or as for :meth:`apply`.
 
     Notes
     -----
     Without coherence, and with ``"ecc"`` and ``"schaake"``, each location has quantiles at the
-    levels (i - ½)/n. These three differ only in the order of the members:
+    levels (i - ½)/n. These three results differ only in the order of the members:
 
-    - ``"ecc"``, ensemble copula coupling [1]_: the order of the raw members at the location. Only
-      for plain ensembles, and n is the number of raw members.
-    - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations at the location at n
-      past dates. For every method and form.
+    - ``"ecc"``, ensemble copula coupling [1]_: members have the order of the raw members at the
+      location. The forecasts must be plain ensembles, and n is the number of raw members.
+    - ``"schaake"``, the Schaake shuffle [2]_: members have the order of the observations at the
+      location on n past dates. Every method and form supports this order, but models with ``pool=``
+      do not.
 
-    Without coherence, each member of variables that were fitted jointly is one past case, the
-    same for all of them, drawn by its weight at each location.
+    If variables were fitted jointly and ``coherence`` is None, member k of all these variables
+    comes from the same past case, which is drawn at each location with the weights of the cases.
 
-    Ties (dry members) have one random order a case, the same everywhere. A raw member or past
-    observation that is missing at a place gets a random rank there, from the same random number at
-    all places.
+    Equal values (dry members) of a case get a random order, which is the same at all locations. A
+    raw member or past observation that is missing at a place gets a random rank at that place; the
+    random number is the same at all places.
 
     ``"dates"``: each member is the field observed at one past date. For each case, systematic
     sampling draws n dates from the weights of the method, averaged over locations. All locations
     count equally, whatever their area. The fields are as consistent as observed fields, but the
     distribution at a single location is no longer that of :meth:`apply`. ``"dates"`` needs a method
     whose members are past observations (``CKME(support="observations")``, ``IDR``,
-    ``Climatology``). Values are NaN where a drawn date has no observation. The weights are computed
-    twice. If Dask cuts forecasts along their own dimension, weights differ by rounding, which may
-    rarely move a draw to another date; other chunks make no difference.
+    ``Climatology``). Values are NaN where a drawn date has no observation. xrecal computes the
+    weights twice. If the forecasts have several chunks along the calibration dimension, weights
+    differ by rounding, which rarely changes a drawn date; other chunks make no difference.
 
     The members of a lead do not depend on the other leads that you pass, with two exceptions:
     ``"dates"`` averages weights over the leads that you pass, and the order of members of a model
@@ -208,7 +214,7 @@ def drawn_by_model(source: Recalibrated, n: int, seed: int) -> xr.DataArray:
 
 
 def drawn(source: Source, n: int, seed: int) -> xr.DataArray:
-    """Members of each distribution, in an order drawn for each case and location."""
+    """Members of each distribution, in a random order of each case and location."""
     return _arranged(source, n, partial(members_of, levels=equal_mass_levels(n), seed=seed))
 
 

@@ -1,4 +1,4 @@
-"""Novelty of forecasts, compared with those that a model has learned from."""
+"""Novelty of forecasts, compared with the forecasts that a model has learned from."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def model_novelty(
 ) -> Labelled:
     """Novelty of each forecast: 0 if it is like past forecasts, 1 if it is unlike all of them.
 
-    The recalibrated forecast of a novel forecast comes from climatology, or from the errors of
-    forecasts that are not like it. Do not trust it blindly.
+    For a novel forecast, the model uses climatology, or the errors of forecasts that are not like
+    the new one. Do not trust the recalibrated forecast blindly then.
 
     Parameters
     ----------
@@ -33,26 +33,29 @@ def model_novelty(
     Returns
     -------
     DataArray or Dataset
-        As the forecast, without the members; lazy if the forecast or the model is. NaN where the
-        forecast, a covariate or the fit is missing.
+        Novelty along the dimensions of the forecast, without that of the members; lazy if the
+        forecast or the model is lazy. Values are NaN where the forecast, a covariate or the fit is
+        missing.
 
     Raises
     ------
     TypeError
-        If the method does not compare forecasts with past ones, such as EMOS, or compares vectors.
+        If the method does not compare forecasts with past ones (such as EMOS), or if it compares
+        vectors of several variables.
 
     Warns
     -----
     UserWarning
-        If one of the forecasts in memory has a novelty above 0.9, or more than a tenth have one
-        above 0.5.
+        If one of the forecasts in memory has a novelty above 0.9, or if more than a tenth of them
+        have a novelty above 0.5.
 
     Notes
     -----
-    Novelty is one minus the share of the forecast that comes from similar cases, with a small
-    ridge, relative to the share of an ordinary case; see :func:`xrecal.arrays.ckme_novelty`. It is
-    near 0 up to the largest past forecasts, about 0.5 if the forecast exceeds these by a fifth of
-    the spread of all past forecasts, and above 0.9 if it exceeds them by half of this spread.
+    With a small ridge, similar cases determine a share of the recalibrated forecast. Novelty is one
+    minus the ratio of this share to the share for an ordinary case; see
+    :func:`xrecal.arrays.ckme_novelty`. It is near 0 for all forecasts up to the largest past
+    forecast. It is about 0.5 for a forecast that exceeds the largest past forecast by a fifth of
+    the spread of all past forecasts, and above 0.9 if the excess is half of this spread.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Functions of forecasts that also take other sources of distributions: a model, or held-out cases.
+"""Functions that take raw forecasts, forecasts recalibrated by a model, or held-out forecasts.
 
-Their versions for a model are its methods.
+A model has these functions as methods.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _TEXTS = {
     "observations": "observations : DataArray, Dataset or dict\n"
     "    Observations, matched by label.",
     "dim": "dim : hashable or sequence of hashable, optional\n"
-    "    Dimensions to average over. Missing scores are left out of the mean.",
+    "    Dimensions to average over. The mean leaves out missing scores.",
     "covariates": "covariates, missing_covariates\n    As for :meth:`apply`.",
 }
-"""Common parameters of all methods of a model."""
+"""Texts about parameters that all methods of a model share."""
 _WORDS = {
     "forecasts of any form": "the recalibrated forecasts",
     "each forecast distribution": "each recalibrated distribution",
@@ -45,7 +45,7 @@ _WORDS = {
 
 
 class OfModel(NamedTuple):
-    """Forecasts recalibrated by a model, in place of raw ones."""
+    """Forecasts that a model recalibrates, as input in place of raw forecasts."""
 
     model: Fitted
     forecast: Labelled
@@ -64,7 +64,7 @@ class _OfHeldOut(Sources[HeldOut]):
     def product(
         self, function: Callable[[HeldOut], xr.DataArray], line: str, name: str | None = None
     ) -> Labelled:
-        """Result of a function; without a name if it is the name of the forecast."""
+        """Result of a function, with the name ``name``, or without a name if ``name`` is None."""
         (held_out,) = self.variables.values()
         return function(held_out).rename(name)
 
@@ -79,10 +79,10 @@ def sources_of(forecast: Forecasts, member_dim: Hashable | None) -> Sources[Any]
 
 
 def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., Labelled]:
-    """Method of a model that calls a function with recalibrated forecasts.
+    """Return a method of a model that calls ``function`` with recalibrated forecasts.
 
-    It has the parameters and the docstring of the function, with ``covariates`` and
-    ``missing_covariates`` in place of ``member_dim``, and without ``lacking`` parameters.
+    The method has the parameters and the docstring of the function, with ``covariates`` and
+    ``missing_covariates`` in place of ``member_dim``, and without the parameters ``lacking``.
     """
     plain = unexplained(function)
     first, *others = inspect.signature(function).parameters.values()
@@ -107,21 +107,19 @@ def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., 
 
 
 def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
-    """Docstring of a method, with the texts of the function for its own parameters."""
+    """Docstring of a method; the texts about its own parameters are those of the function."""
     line, sections = shown_sections(function)
     for words, instead in _WORDS.items():
         line = line.replace(words, instead)
     name = f"{function.__module__}.{function.__name__}"
-    about = (
-        f"As :func:`{name}`, for forecasts that the model\nrecalibrates, computed chunk by chunk."
-    )
+    about = f"Like :func:`{name}`, for the forecasts that the model\nrecalibrates, chunk by chunk."
     texts = _described(sections.pop("Parameters"), names) | _TEXTS
     parameters = _PARAMETERS + "\n".join(texts[name] for name in names if name in texts)
     return "\n\n".join([line, about, parameters, *sections.values()]) + "\n"
 
 
 def _described(section: str, names: Sequence[str]) -> dict[str, str]:
-    """Text of each name in a section of parameters; names described together share one."""
+    """Text about each name in a section of parameters; names in one entry share a text."""
     texts: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", section.removeprefix(_PARAMETERS)):
         listed, _, text = entry.partition("\n")

@@ -20,17 +20,17 @@ from .source import Source, reduce
 
 
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
+    """Probabilities (L, T, k) of values above thresholds (L, T, k)."""
     return (distribution.exceedance(thresholds),)
 
 
 def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of at most thresholds (L, T, k)."""
+    """Probabilities (L, T, k) of values at or below thresholds (L, T, k)."""
     return (1.0 - distribution.exceedance(thresholds),)
 
 
 class EventKind(NamedTuple):
-    """A kind of events that thresholds define, and their names in results."""
+    """A kind of events that thresholds define, with texts about these events in results."""
 
     name: str
     reduction: Reduction
@@ -51,39 +51,42 @@ CDF = EventKind(
 def exceedance(
     forecast: Labelled, threshold: Threshold, *, member_dim: Hashable | None = None
 ) -> Labelled:
-    """``P(Y > threshold)``, strictly, of each forecast distribution.
+    """``P(Y > threshold)`` of each forecast distribution: probability of exceeding a threshold.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     threshold : float, sequence of float or DataArray
-        Thresholds in the unit of the variable. A DataArray may have one new dimension, and
-        dimensions of the forecast except the members: thresholds by location, or by date. If
-        it has a dimension ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA,
-        SON), each forecast gets the thresholds of its valid date: ``valid_time``, or the date of
-        the case.
+        Thresholds in the unit of the variable. A DataArray may have one new dimension. It may also
+        have dimensions of the forecast, except that of the members, so that thresholds differ
+        between locations or dates. If it has a dimension ``month`` (1-12), ``dayofyear`` (1-366) or
+        ``season`` (DJF, MAM, JJA, SON), each forecast gets the thresholds of its valid date:
+        ``valid_time``, or the date of the case.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default, xrecal recognises its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        Probabilities in [0, 1], one minus the CDF; lazy if an input is. The dimension
-        ``threshold``, or the new dimension of a DataArray, takes the place of the members; one
-        number gives no dimension. NaN where the forecast or the threshold is missing.
+        Probabilities in [0, 1], one minus the CDF; lazy if an input is lazy. The dimension
+        ``threshold``, or the new dimension of a DataArray, takes the place of the members; a single
+        number adds no dimension. Values are NaN where the forecast or the threshold is missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units of the threshold do not fit, or if thresholds differ by
-        season and forecasts have no dates, or one without a threshold.
+        If dimensions, labels or units of the threshold do not fit the forecast. If thresholds have
+        a dimension ``month``, ``dayofyear`` or ``season``, but forecasts have no dates, or a date
+        has no threshold.
     TypeError
         If thresholds are not numbers.
 
     Notes
     -----
-    Thresholds are compared in the floating type of the variable: no float32 member 0.1 exceeds 0.1.
+    xrecal rounds thresholds to the floating type of the variable, so a float32 member 0.1 does not
+    exceed the threshold 0.1.
 
     Examples
     --------
@@ -108,8 +111,9 @@ def cdf(
     Returns
     -------
     DataArray or Dataset
-        Probabilities in [0, 1], one minus :func:`exceedance`. They do not decrease with the
-        threshold. At the quantile of level q they are at least q, up to rounding.
+        Probabilities in [0, 1], one minus :func:`exceedance`. Probabilities do not decrease with
+        the threshold. If the threshold is the quantile of level q, the probability is at least q,
+        up to rounding.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Distributions of forecasts from a model, reduced in each chunk: no weights leave a task."""
+"""Distributions of forecasts from a model; the task of each chunk reduces them to a product."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from .reductions import Reduction, name_of, require_on_circle, takes_device_arra
 from .source import Sources
 
 Missing: TypeAlias = Literal["refuse", "without"]
-"""Treatment of forecasts without one of the covariates of the model."""
+"""Treatment of forecasts that lack a covariate of the model."""
 
 SLOT = "xrecal_slot"
-"""Name of the dimension of result members in a task. Members of forecasts have another one."""
+"""Dimension of the members of results in a task. Members of forecasts have another dimension."""
 
 BESIDE = {
     "novelty": {
@@ -65,7 +65,7 @@ BESIDE = {
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """Distributions of forecasts from a fitted variable."""
+    """Recalibrated distributions of the forecasts of one variable."""
 
     form: Form
     fitted: FittedVariable
@@ -73,7 +73,7 @@ class Recalibrated:
     forecast: Labelled | None = None
     """Forecast as given by the user."""
     beside: dict[str, xr.DataArray] | None = None
-    """Novelty and mass beyond the record, if a reduction computes them as well."""
+    """Novelty and mass far beyond the record, which ``reduce`` adds; None means no such results."""
 
     @property
     def dim(self) -> Hashable:
@@ -90,7 +90,7 @@ class Recalibrated:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of the members that are compared with thresholds."""
+        """Floating type of the members to compare with thresholds."""
         return dtype_of_members(self.fitted.method, self.form, self.fitted.state["observations"])
 
     @property
@@ -108,7 +108,7 @@ class Recalibrated:
         """Predict and reduce in each chunk; see :class:`.source.Source`.
 
         The cases of the forecast, and pooled positions, come last among the looped dimensions. So a
-        task gets the state of each fit once, with all its forecasts.
+        task gets the state of each fit once, with all forecasts of this fit.
         """
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)
@@ -127,9 +127,9 @@ class Recalibrated:
         return results[: len(out)]
 
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
-        """Novelty and mass beyond the record from a reduction, by names of results.
+        """Novelty and mass far beyond the record that a reduction has computed, by their names.
 
-        The result also has the status of covariates that may be replaced.
+        The result also has the status of the covariates that a median may replace.
         """
         found = dict(self.beside or {})
         covariates = matching_covariates(self.form, self.fitted, self.covariates)
@@ -170,13 +170,13 @@ class Recalibrated:
         return numbers_of(self.form, self.fitted.dim, self.fitted.selected)
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """Result without the dimension of a single lead or place, if the forecast has none."""
+        """Result without the dimension of a single lead or place, if the forecast lacks it."""
         assert self.forecast is not None
         return as_given(result, self.fitted, self.forecast)
 
     @property
     def each(self) -> list[Hashable]:
-        """Dimensions of the forecast that share a fit: its cases, and pooled positions."""
+        """Dimensions along which forecasts share a fit: cases and pooled positions."""
         return [d for d in shared_dims(self.fitted) if d in self.form.dims]
 
     def task_arguments(self, extras: Sequence[xr.DataArray] = ()) -> Inputs:
@@ -228,7 +228,8 @@ def recalibrated(
 ) -> Sources[Recalibrated]:
     """Distributions of every variable of a forecast, from a model.
 
-    With ``beside`` their reductions also compute novelty and mass beyond the record.
+    If ``beside`` is true, reductions of the distributions also compute novelty and mass far beyond
+    the record.
 
     Raises
     ------
@@ -259,7 +260,7 @@ def given_or_missing(
 
 
 def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:
-    """Past case, position and component of each member, if there are several."""
+    """Coordinates with the past case, the pooled position and the component of each member."""
     coordinates: dict[str, xr.Variable] = {}
     if fitted.method.by_sums:  # no member belongs to a past case
         return coordinates
@@ -275,7 +276,7 @@ def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.
 
 
 def taken_labels(labels: Any, cases: Any) -> Any:
-    """Labels of the cases of all members, missing for members without a single case."""
+    """Label of the case of each member; missing for members that do not come from one case."""
     values = labels[cases]
     if (cases < 0).any():
         dates = values.dtype.kind in "mM"
@@ -287,9 +288,10 @@ def taken_labels(labels: Any, cases: Any) -> Any:
 class PredictTask:
     """Task from state and new forecasts of a chunk of locations to arrays of a product.
 
-    Arrays of the state are (L, ...), parts of the T forecasts that share a fit (L, T, p),
-    covariates (L, T), and extras for the reduction (L, T, ...). If asked for, the last results are
-    the mass beyond the record (the last extras are its ends) and the novelty.
+    Shapes are (L, ...) for arrays of the state, (L, T, p) for parts of the T forecasts that share a
+    fit, (L, T) for covariates, and (L, T, ...) for extras of the reduction. ``beside`` adds the
+    mass far beyond the record and the novelty to the results. For this mass, the last two extras
+    are the lowest and the highest observation.
     """
 
     by_place: ClassVar[bool] = True
@@ -337,7 +339,7 @@ class PredictTask:
     def _products(
         self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
     ) -> tuple[FloatArray, ...]:
-        """Products of forecasts of a block of locations: a reduction of distributions."""
+        """Products of the forecasts of a block of locations, which a reduction computes."""
         if self.reduction is None:
             return (self.method.novelty_locations(new, cases, state),)
         distribution: Distribution
@@ -355,7 +357,7 @@ class PredictTask:
     def _given(
         self, new: Named, state: Mapping[str, FloatArray], covariates: Named
     ) -> tuple[NewCases, Cases]:
-        """Forecasts, and the cases to compare them with."""
+        """New forecasts, and the past cases to compare them with."""
         forecasts = forecasts_of(without_unseen(new, state))
         values = [covariates[name] for name in self.periods]
         known = covariates_of(values, self.periods, forecasts.loc[..., 0])
@@ -365,9 +367,9 @@ class PredictTask:
 
 
 def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Mass (L, T) outside the observed record by more than its range; NaN without a range.
+    """Mass (L, T) of values farther outside the observed range than this range is wide.
 
-    The record is from ``low`` to ``high`` (L, T).
+    The range is from ``low`` to ``high`` (L, T). The mass is NaN where the range has no width.
     """
     assert isinstance(distribution, Empirical)
     members, weights = distribution

@@ -1,6 +1,7 @@
 """Reductions of distributions, and their support for devices and circular variables.
 
-Each reduction is defined with its product.
+A reduction computes arrays, such as quantiles, from distributions. The module of a product defines
+its reduction.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from xrecal.inputs.forms import TRAITS, Kind
 from xrecal.typing import FloatArray
 
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
-"""Function from distributions (L, T) and arrays (L, T, ...), if any, to arrays (L, T, ...)."""
+"""Function that takes distributions (L, T) and perhaps arrays, and returns arrays (L, T, ...)."""
 F = TypeVar("F", bound=Reduction)
 
 ON_DEVICE: set[Reduction] = set()
 """Reductions of weighted ensembles that accept CuPy arrays."""
 ON_CIRCLE: set[Reduction] = set()
-"""Reductions for circular variables; all others need ordered values."""
+"""Reductions for circular variables; all other reductions need ordered values."""
 
 
 def on_device(reduction: F) -> F:
@@ -55,7 +56,7 @@ def require_on_circle(reduction: Reduction, period: float, name: Hashable) -> No
 
 
 def of_circular(reduction: Reduction, period: float, name: Hashable, kind: Kind) -> Reduction:
-    """A reduction of ensembles for a circular variable; ValueError if there is none."""
+    """Return a reduction for ensembles of a circular variable; raise ValueError for other forms."""
     if not TRAITS[kind].has_members:
         refuse_circular(period, name, f"has the form {kind!r}, which has no members")
     require_on_circle(reduction, period, name)

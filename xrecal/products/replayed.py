@@ -1,4 +1,4 @@
-"""Rounds of a model that predicts cases as in operation, and is updated when they verify."""
+"""Rounds of a model that predicts cases as in operation and learns them when they verify."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def replayed(
     dim: Hashable | None,
     covariates: Given,
 ) -> HeldOut:
-    """Pair and order the cases of a variable, and plan the loop; nothing is computed."""
+    """Pair and order the cases of a variable, and plan the loop without computing anything."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     known = _known(prepared, method, splits)
@@ -65,7 +65,7 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """Number of the first case issued after each case is known: (n,), or (n, k) for leads."""
+    """Number of the first case issued when each case is known: (n,), or (n, k) for leads."""
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None
@@ -83,7 +83,7 @@ def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
 
 
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
-    """The rounds of the loop; each fit has its method as used with its cases."""
+    """Rounds of the loop; each fit has a method with settings that suit its training cases."""
     pairs, axis = prepared.pairs, prepared.axis
     if prepared.shared is not None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Past dates as templates: their slots in the state, and their observations."""
+"""Past dates as templates: their positions in the state, and the observations of these dates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from xrecal.inputs.forms import Form, numbers_of
 from xrecal.typing import FloatArray, IntArray
 
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
-"""Labels of calibration cases; None for the cases nearest in season."""
+"""Labels of calibration cases; None takes the cases nearest in season."""
 
 PAST = "xrecal_past"
-"""Dimension of all calibration cases in a task, apart from that of the state."""
+"""Dimension of all calibration cases in a task; the state has another dimension for them."""
 
 PICK = "xrecal_pick"
 """Dimension of the template cases."""
@@ -32,7 +32,7 @@ def past_observations(fitted: FittedVariable) -> xr.DataArray:
 
 
 def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
-    """Raise ValueError for pooled models, as their cases are of several positions."""
+    """Raise ValueError for pooled models, because their cases come from several positions."""
     if fitted.pool is not None:
         raise ValueError(
             f"coherence={coherence!r} needs past observations of each location by date, but the "
@@ -41,16 +41,17 @@ def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
 
 
 def template_slots(template: Template, n: int, form: Form, fitted: FittedVariable) -> xr.DataArray:
-    """Slots (..., n) of the calibration cases whose order members follow, in the order of time.
+    """Slots (..., n) of the calibration cases whose order members follow.
 
-    The cases are those of the given labels, or else of the n dates nearest in season to the
-    forecast, over its calibration dimension. Seasons differ by whole days; of equally near dates,
-    and without dates, the latest count.
+    ``template`` gives the labels of the cases. Without ``template``, the cases are the n dates
+    nearest in season to each forecast, in the order of time. Distances between seasons are whole
+    days. Among equally near dates, the function takes the latest; without dates, the last n cases.
 
     Raises
     ------
     ValueError
-        If a label is unknown or named twice, or there are fewer cases than members.
+        If ``template`` has an unknown label or a label twice, or if there are fewer cases than
+        members.
     """
     n_cases = fitted.state.sizes[CASE]
     if template is not None:
@@ -78,7 +79,7 @@ def _nearest(seasons: FloatArray, past: FloatArray, n: int) -> IntArray:
 
 
 def _positions(template: Any, fitted: FittedVariable) -> IntArray:
-    """Slots of labels of the calibration dimension, in the given order."""
+    """Slots of the cases with these labels, in the order of ``template``."""
     coordinate = f"calibration_{fitted.dim}"
     if coordinate not in fitted.state.coords:
         raise ValueError(
@@ -102,7 +103,7 @@ def _positions(template: Any, fitted: FittedVariable) -> IntArray:
 
 
 def _as_dates(labels: npt.NDArray[Any], index: Any) -> npt.NDArray[Any]:
-    """Labels, as datetime64 if those of the calibration cases are."""
+    """Labels, as datetime64 if the labels of the calibration cases are datetime64."""
     if index.dtype.kind != "M":
         return labels
     try:

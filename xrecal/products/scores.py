@@ -52,14 +52,14 @@ class Score(NamedTuple):
     long_name: str
     estimator: str = AS_ISSUED
     units: Mapping[str, str] | None = None
-    """None for the units of the variable."""
+    """Attribute ``units``; None for the units of the variable."""
 
     def of(self, estimator: str) -> Score:
         """Return this score with another estimator."""
         return self._replace(estimator=estimator)
 
     def attrs(self, units: Mapping[str, Any]) -> dict[str, Any]:
-        """Attributes of values."""
+        """Attributes of the values of this score."""
         return {"long_name": self.long_name, "estimator": self.estimator, **units}
 
 
@@ -68,25 +68,26 @@ R = TypeVar("R")
 
 
 class ScoreEntry(NamedTuple):
-    """A score in the table: its function, and facts for its callers."""
+    """A score in the table: its function, and facts about its result."""
 
     function: Callable[..., Any]
     variable: str | None = None
     """Variable of the Dataset that the function returns; None if it returns the score alone."""
     each: bool = False
-    """True if the score of several locations is the mean of the scores of each. Over all cases
-    together, the score would reward a forecast for knowing which places are warm or wet."""
+    """True if the score of several locations is the mean of the scores of all locations. A score of
+    the cases of all locations together would reward a forecast for knowing which places are warm
+    or wet."""
     whole: bool = False
-    """True for a score of whole fields, which must not be divided into blocks."""
+    """True for a score of whole fields, which the code must not divide into blocks."""
 
     @property
     def by_case(self) -> bool:
-        """True if each case has a score, so that held-out forecasts have it, too."""
+        """True if each case has a score; then ``cross_validate`` offers this score."""
         return self.variable is None and not self.whole
 
     @property
     def thresholds(self) -> str | None:
-        """Name of the parameter for thresholds; None if there is none."""
+        """Name of the parameter for thresholds; None if the function has no thresholds."""
         names = inspect.signature(self.function).parameters
         return next((name for name in ("threshold", "edges") if name in names), None)
 
@@ -104,9 +105,9 @@ def score_entry(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that adds a function of ``xrecal.diagnostics`` to the table of scores.
 
-    The command offers the entries of the table as ``--score``, and ``cross_validate`` as
-    ``output=`` if they are scores by case. ``name`` is the name in the table, by default that of
-    the function; the other parameters are fields of :class:`ScoreEntry`. The decorated function
+    The command offers all scores of the table as ``--score``. ``cross_validate`` offers the scores
+    that each case has as ``output=``. ``name`` is the name in the table, by default that of the
+    function; the other parameters are fields of :class:`ScoreEntry`. The decorated function
     explains wrong calls.
     """
 
@@ -144,7 +145,7 @@ def crps_between(
 def brier_of(
     distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
 ) -> tuple[FloatArray, ...]:
-    """Brier scores (L, T, k) of exceeding thresholds (L, T, k)."""
+    """Brier scores (L, T, k) of the probabilities of exceeding thresholds (L, T, k)."""
     from xrecal.arrays.scores.event_scores import brier_score
 
     n_members = None
@@ -163,10 +164,11 @@ def pit_of(
     seed: int,
     augmented: bool = False,
 ) -> tuple[FloatArray, ...]:
-    """Probability integral transforms (L, T), within jumps by the numbers of case and location.
+    """Probability integral transforms (L, T), drawn at random within jumps of the CDF.
 
-    Arrays ``location`` (L, T) add up to the number of the location. ``augmented`` is for plain
-    ensembles that the observation has joined.
+    The seed and the numbers of case and location determine the random numbers. The arrays
+    ``location`` (L, T) add up to the number of the location. With ``augmented``, the observation
+    becomes a further member of the plain ensemble.
     """
     if augmented:
         assert isinstance(distribution, Empirical)
@@ -199,40 +201,42 @@ def crps(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
         recognise the dimension of the cases, name it here.
     fair : bool
-        Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
-        ensembles of at least two members.
+        Estimate the score of an infinite ensemble from exchangeable members [2]_. The forecasts
+        must be plain ensembles of at least two members.
     lower, upper : float or DataArray, optional
         Limits of the values that count (threshold-weighted CRPS [3]_), in the unit of the variable.
         A DataArray may differ from place to place and date to date.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default, xrecal recognises its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each case in the unit of the variable; lazy if an input is. A DataArray if
-        the forecast or the observations are one. NaN where the observation or forecast is missing.
+        Score >= 0 of each case in the unit of the variable; lazy if an input is lazy. The result is
+        a DataArray if the forecast or the observations are a DataArray. Values are NaN where the
+        observation or forecast is missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, ``fair`` is set for other forms than plain
-        ensembles or together with a threshold, or ``lower`` is above ``upper``.
+        If dimensions, labels or units do not match, if ``fair`` is true for other forms than plain
+        ensembles or together with ``lower`` or ``upper``, or if ``lower`` is above ``upper``.
 
     Notes
     -----
-    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_ of the distribution
-    as issued. Members count with their weights. A quantile counts with the mass between the
-    midpoints to its neighbours, so the score differs from :func:`xrecal.diagnostics.wis`, in which
-    all quantiles count equally. ``lower`` and ``upper`` bound the integral. Normal distributions
-    have closed forms.
+    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_, for the
+    distribution F as issued. Each member has its weight. Each quantile has the mass between the
+    midpoints of its level and the neighbouring levels, so the score differs from
+    :func:`xrecal.diagnostics.wis`, in which all quantiles count equally. ``lower`` and ``upper``
+    are the limits of the integral. For normal distributions, xrecal uses closed forms of the score.
 
     References
     ----------
@@ -283,7 +287,7 @@ def _bound_text(bound: object) -> str:
 
 
 def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
-    """A threshold for each case, without its own dimension."""
+    """Threshold of each case, without the dimension of thresholds."""
     threshold: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
     if threshold.several:
         raise ValueError(
@@ -294,15 +298,15 @@ def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
 
 
 class Verified(NamedTuple):
-    """Distributions of one variable with observations, on the labels of the forecasts."""
+    """Distributions of one variable, and the observations at the labels of the forecasts."""
 
     source: Source
     observations: xr.DataArray | KnownName
-    """For held-out cases, the name of the score in their source."""
+    """Observations; for held-out cases, the name by which their source knows the observations."""
 
     @property
     def levels(self) -> FloatArray | None:
-        """Levels of distributions with known quantiles only; None for others."""
+        """Levels of raw quantile forecasts; None for other distributions."""
         form = self.source.form
         as_issued = isinstance(self.source, Issued) and form.kind == "quantile"
         return levels_of(form) if as_issued else None
@@ -325,7 +329,7 @@ class Verified(NamedTuple):
 
 
 Rule: TypeAlias = Callable[[Verified], xr.DataArray]
-"""The scores of one variable."""
+"""Function that computes the scores of one variable."""
 
 
 def scored(
@@ -399,13 +403,14 @@ def model_pit(
     Returns
     -------
     DataArray or Dataset
-        Values in [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. As
-        the forecast, without the members, computed chunk by chunk.
+        Values in [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. The
+        result has the dimensions of the forecast, without that of the members. xrecal computes it
+        chunk by chunk.
 
     Raises
     ------
     ValueError
-        As for :meth:`apply`, or if observations do not pair.
+        As for :meth:`apply`, or if observations do not match the forecasts.
 
     Examples
     --------
@@ -442,7 +447,7 @@ def verify(
 ) -> dict[str, Labelled]:
     """Scores ``crps`` and ``pit`` of recalibrated forecasts, and their ``median``, at once.
 
-    The first two equal ``model.crps`` and ``model.pit``.
+    ``crps`` and ``pit`` equal the results of ``model.crps`` and ``model.pit``.
     """
     beside: dict[str, dict[Hashable, xr.DataArray]] = {"pit": {}, "median": {}}
 
@@ -464,9 +469,9 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations at the single lead or place of a forecast, if they have its label.
+    """Observations along the single lead or place of a forecast, if they have its label.
 
-    Other observations are of all places, or over valid times.
+    Observations without this label are for all places, or lie along valid times.
     """
     single = single_dims(fitted, forecast)
     names = ("forecast", "observations")
@@ -515,7 +520,8 @@ def score_variables(
 def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
     """Mean of the scores that are not missing, summed in float64.
 
-    The order does not depend on chunks of locations; for several chunks of cases Dask sums each.
+    The order of the sum does not depend on chunks of locations. If there are several chunks of
+    cases, Dask sums each chunk first.
     """
     if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
         return scores.mean(dims, dtype=np.float64).astype(scores.dtype)

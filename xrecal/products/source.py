@@ -36,11 +36,11 @@ class Source(Protocol):
 
     @property
     def form(self) -> Form:
-        """The forecasts of the distributions."""
+        """Forecasts that have these distributions."""
 
     @property
     def dim(self) -> Hashable | None:
-        """Dimension of the cases, if it is known."""
+        """Dimension of the cases; None if it is unknown."""
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type to which thresholds are rounded: that of the values compared with them."""
+        """Floating type of thresholds, and of the values to compare with thresholds."""
 
     def reduce(
         self,
@@ -58,12 +58,12 @@ class Source(Protocol):
     ) -> tuple[xr.DataArray, ...]:
         """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
-        The reduction gets ``extras``: arrays, which may have further dimensions, or, for held-out
-        cases, names of arrays that their fits know.
+        ``extras`` are further arguments of the reduction: arrays, or for held-out cases also names
+        of arrays that the source knows.
         """
 
     def numbers(self) -> list[xr.DataArray]:
-        """Numbers of the case and of the location, for drawing the order of members."""
+        """Numbers of the case and of the location, which determine the random order of members."""
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
         """Result with the dimensions of the forecast as the user gave it."""
@@ -91,9 +91,9 @@ class Sources(Generic[S]):
     """Forecast as given by the user."""
     variables: Mapping[Hashable, S]
     method: Method | None = None
-    """Settings of the model that recalibrates them, if there is one."""
+    """Settings of the model that recalibrates the forecast; None for raw forecasts."""
     remark: str | None = None
-    """Addition to the history, such as about places matched by position."""
+    """Text to add to the history, for example about places matched by position."""
 
     @property
     def after(self) -> str:
@@ -102,7 +102,7 @@ class Sources(Generic[S]):
 
     @property
     def after_recalibration(self) -> str:
-        """End of a line of the history about the distributions themselves."""
+        """End of a line of the history about a property of the distributions."""
         if self.method is None:
             return " of the forecast distribution"
         return f" after recalibration by {self.method}"
@@ -110,10 +110,10 @@ class Sources(Generic[S]):
     def product(
         self, function: Callable[[S], xr.DataArray], line: str, name: str | None = None
     ) -> Labelled:
-        """Result of a function on each variable, of the type of the forecast.
+        """Apply a function to each variable and return a result of the type of the forecast.
 
-        ``line`` is added to the history. ``name`` is the name of a DataArray unless it is the
-        forecast's.
+        The method adds ``line`` to the history. A DataArray gets the name ``name``, or that of the
+        forecast if ``name`` is None.
         """
         results = {key: one.as_given(function(one)) for key, one in self.variables.items()}
         result: Labelled
@@ -133,7 +133,7 @@ class Issued:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of the forecast that also describe a statistic of it."""
+        """Attributes of the forecast that also describe a statistic of the forecast."""
         return describing(self.form.loc.attrs)
 
     @property
@@ -149,7 +149,8 @@ class Issued:
     ) -> tuple[xr.DataArray, ...]:
         """Reduce each forecast distribution; see :class:`Source`.
 
-        Members shared by many forecasts (past observations) are not repeated for each.
+        If many forecasts share members (past observations), the members are not copied for each
+        forecast.
         """
         form = self.form
         if form.period is not None:
@@ -223,10 +224,10 @@ def check_seed(seed: int) -> None:
 
 @dataclass(frozen=True)
 class StatisticTask:
-    """Task from parts of forecasts (L, m), and optional arrays (L, ...), to a reduction.
+    """Task that reduces parts of forecasts (L, m) and perhaps further arrays (L, ...).
 
-    If T forecasts share the members (L, m), their weights are (L, T, m), and further arrays (L, T,
-    ...).
+    If T forecasts share the members (L, m), the weights have the shape (L, T, m), and further
+    arrays have the shape (L, T, ...).
     """
 
     reduction: Reduction

@@ -20,7 +20,7 @@ from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
 
 MEDIAN = 0.5
-"""The only level with a CF cell method."""
+"""The only level that has a CF cell method."""
 
 
 @on_circle
@@ -46,14 +46,16 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. By default, xrecal recognises its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        As the forecast, without the members; lazy if the forecast is.
+        Mean along the dimensions of the forecast, without that of the members; lazy if the forecast
+        is lazy.
 
     Examples
     --------
@@ -100,17 +102,18 @@ def quantile(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms.
+        Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     q : float or sequence of float
-        Levels in [0, 1], each once, in any order.
+        Different levels in [0, 1], in any order.
     member_dim : hashable, optional
         As for :func:`mean`.
 
     Returns
     -------
     DataArray or Dataset
-        As the forecast, with ``quantile`` in place of the members, in the order of ``q``; without
-        this dimension if ``q`` is one number. A quantile is the smallest value whose CDF reaches q.
+        Quantiles along the dimensions of the forecast, with ``quantile`` in place of the members,
+        in the order of ``q``. If ``q`` is one number, the result has no dimension ``quantile``. The
+        quantile of level q is the smallest value at which the CDF reaches q.
 
     Raises
     ------
@@ -131,7 +134,7 @@ def quantile(
 
 
 def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: str) -> Labelled:
-    """A moment of each distribution; ``method`` is the CF cell method."""
+    """Compute a moment of each distribution; ``method`` is the CF cell method of the moment."""
 
     def one(source: Source) -> xr.DataArray:
         attrs = _with_cell_method(source.attrs, method)
@@ -153,8 +156,9 @@ def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray
 def _with_cell_method(attrs: Mapping[Any, Any], method: str) -> dict[str, Any]:
     """Attributes of a statistic over the members, with the CF cell method.
 
-    The method names ``realization``, a standard name: the dimension of the members is gone, and CF
-    allows no other names. A spread of directions is not a direction.
+    The cell method uses the standard name ``realization``, because the result has no member
+    dimension, and CF allows no other names then. A standard deviation of directions is not a
+    direction, so it gets no period.
     """
     if method == "standard_deviation":
         attrs = {name: value for name, value in attrs.items() if name != PERIOD}

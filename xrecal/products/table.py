@@ -22,7 +22,7 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "cdf": cdf,
     "members": members,
 }
-"""Products of distributions from any source, also held-out ones."""
+"""Products of raw, recalibrated and held-out distributions."""
 
 
 class ProductDoors(Accessor):

@@ -115,9 +115,9 @@ def test_weighted_score_of_missing_values():
     [
         (
             [0.1, 0.5, 0.8],
-            r"but one minus it is lacking for 0.1, 0.8; .*: levels=\[0.5\]",
+            r"but one minus the level is missing for 0.1, 0.8; .*: levels=\[0.5\]",
         ),
-        ([0.9, 0.5, 0.8, 0.1], r"lacking for 0.8; keep .*: levels=\[0.9, 0.5, 0.1\]"),
+        ([0.9, 0.5, 0.8, 0.1], r"missing for 0.8; keep .*: levels=\[0.9, 0.5, 0.1\]"),
         ([0.1, 0.9], "levels must hold the median, 0.5, got .* scores of single quantiles"),
         ([], "levels must hold the median"),
         ([0.1, 0.5, 0.5, 0.9], "levels must hold each level once, got"),

@@ -1,4 +1,4 @@
-"""Climatology, which ignores the forecast: past observations of all dates or of one season."""
+"""Climatology: past observations of all dates, or of one season, without regard to the forecast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray
 DAYS_PER_YEAR = 365.0
 
 ROUNDING = 1e-6
-"""Tolerance in days for the ends of a window, because fractions of a year are rounded."""
+"""Tolerance in days at the ends of a window, because fractions of a year are rounded numbers."""
 
 
 def climatology_weights(
@@ -24,7 +24,7 @@ def climatology_weights(
     features: Features | None = None,
     new_features: Features | None = None,
 ) -> FloatArray:
-    """Compute weights for past observations that do not depend on a forecast.
+    """Compute weights of past observations that ignore the forecast.
 
     Parameters
     ----------
@@ -33,8 +33,9 @@ def climatology_weights(
     n_new : int
         Number T of forecasts.
     features, new_features : Features, optional
-        Covariates of cases (L, n, k) and forecasts (L, T, k). Weights follow the kernel ``exp(-sum
-        p_k (v_k - v'_k)²)`` of ``joint_weights``; without covariates they are equal.
+        Covariates v of cases (L, n, k) and v' of forecasts (L, T, k). Weights are proportional to
+        the kernel ``exp(-sum p_k (v_k - v'_k)²)``, with p from ``joint_weights``. Without
+        covariates all known observations have the same weight.
 
     Returns
     -------
@@ -66,16 +67,16 @@ def climatology_weights(
 def in_window(
     weights: FloatArray, season: FloatArray, new_season: FloatArray, window: float
 ) -> FloatArray:
-    """Restrict weights (L, T, n) to cases in a window of the year around each forecast's date.
+    """Set weights to zero for cases outside a window of the year around the date of the forecast.
 
     Parameters
     ----------
     weights : array of float, shape (L, T, n)
-        Weights without the window.
+        Weights of n cases for T forecasts, before the restriction.
     season, new_season : array of float, shapes (L, n) and (L, T)
         Dates of cases and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float
-        Width in days.
+        Width of the window in days.
 
     Returns
     -------
@@ -100,29 +101,32 @@ def climatology_quantiles(
     new_season: FloatArray | None = None,
     window: float | None = None,
 ) -> FloatArray:
-    """Compute quantiles of past observations with equal weights: all, or those of the same season.
+    """Compute quantiles of all past observations, or of those of the same season.
+
+    All observations have the same weight.
 
     Parameters
     ----------
     observations : array of float, shape (..., n)
         Past observations, NaN where unknown.
     q : array of float, shape (k,)
-        Levels in [0, 1].
+        Levels of the quantiles, in [0, 1].
     season, new_season : array of float, shapes (n,) and (T,), optional
         Dates of observations and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float, optional
-        Width in days of the part of the year around each forecast's date.
+        Width in days of a window of the year around the date of each forecast. The function then
+        uses the observations in the window only.
 
     Returns
     -------
     array of float64, shape (..., k), or (..., T, k) with a window
-        The smallest observation with a share of at least q of all observations at or below it, as
-        :func:`weighted_quantile` defines quantiles. In the unit of the observations; NaN if no
-        observation is known.
+        The quantile at level q is the smallest observation such that a share of at least q of the
+        observations does not exceed it; see :func:`weighted_quantile`. It is in the unit of the
+        observations, and NaN if no observation is known.
 
     Notes
     -----
-    The cost is O(n log n); with a window, it is O(n log n) for each of T dates.
+    The cost is O(n log n), or O(n log n) for each of T dates with a window.
 
     Examples
     --------
@@ -142,7 +146,7 @@ def climatology_quantiles(
 def _within(
     season: FloatArray, new_season: FloatArray | np.floating[Any], window: float
 ) -> npt.NDArray[np.bool_]:
-    """Mark dates within half the window of other dates, on the circle of the year."""
+    """Mark pairs of dates that are at most half a window apart, on the circle of the year."""
     apart = np.abs(new_season - season)
     return np.asarray(DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart) <= window / 2 + ROUNDING)
 

@@ -1,4 +1,4 @@
-"""Conformal prediction: ends of intervals that would have held past observations."""
+"""Conformal prediction: intervals whose coverage comes from past observations."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 ROUNDING = 1e-9
-"""Tolerance for rounding of sums of weights: without it, (1 - 0.7) * 10 would be above 3."""
+"""Tolerance for rounding errors: without it, (1 - 0.7) * 10 would be above 3."""
 
 
 def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
-    r"""Compute levels between which the next observation lies with probability 1 - alpha or more.
+    r"""Compute two levels of forecast quantiles that enclose the next observation.
+
+    The next observation lies between the two quantiles with a probability of at least 1 - alpha.
 
     Parameters
     ----------
     pit : array of float, shape (L, n)
-        Past probability integral transforms in [0, 1]; NaN if unknown.
+        Probability integral transforms of past cases, in [0, 1]; NaN if unknown.
     alpha : float
-        Probability outside the interval, between 0 and 1.
+        Largest probability of an observation outside the interval, between 0 and 1.
 
     Returns
     -------
     array of float64, shape (L, 2)
         :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], where Q is the k-th smallest :math:`|pit -
         1/2|`, and k is the smallest integer that is at least (1 - alpha)(n + 1). If k exceeds the
-        number n of known values, these are too few to exclude any value, and Q is 1/2. NaN without
-        known values.
+        number n of known values, there are too few cases to exclude any value, and Q is 1/2. The
+        levels are NaN without known values.
 
     Raises
     ------
     ValueError
-        If alpha is not between 0 and 1, or ``pit`` is not of two axes.
+        If alpha is not between 0 and 1, or ``pit`` does not have two axes.
 
     Notes
     -----
-    O(n log n) per location. The coverage is guaranteed for exchangeable cases; with serial
-    dependence or a drift it is approximate, for long series.
+    The cost is O(n log n) per location. The coverage is guaranteed for exchangeable cases. With
+    autocorrelation or a drift it is approximate, and only for long series.
 
     References
     ----------
@@ -60,36 +62,39 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
 def conformal_margins(
     misses: FloatArray, alpha: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Compute margins that the next case exceeds with probability alpha or less.
+    r"""Compute margins to add to one end of a forecast interval.
+
+    The next observation lies beyond the moved end with a probability of at most alpha.
 
     Parameters
     ----------
     misses : array of float, shape (L, n)
-        Distance of past observations beyond an end of the forecast interval, in any unit; negative
-        inside the interval; NaN if unknown.
+        Distance of each past observation beyond this end of its forecast interval, in any unit;
+        negative inside the interval; NaN if unknown.
     alpha : float
-        Probability beyond the end after it is moved, between 0 and 1.
+        Largest probability of an observation beyond the moved end, between 0 and 1.
     weights : array of float, shape (L, T, n), optional
-        Weights of past cases for each of T new ones, with sum one; equal by default.
+        Weights of past cases for each of T new cases, with sum one; equal by default.
 
     Returns
     -------
     array of float64, shape (L,), or (L, T) with weights
-        The k-th smallest miss, in the unit of the misses, where k is the smallest integer that is
-        at least (1 - alpha)(n + 1). If k exceeds the number n of known misses, no margin is large
-        enough. The result is then the largest miss; the next miss exceeds it with probability 1/(n
-        + 1). NaN without known misses.
+        Without weights, the k-th smallest miss, where k is the smallest integer that is at least
+        (1 - alpha)(n + 1). If k exceeds the number n of known misses, no margin is large enough.
+        The result is then the largest miss, which the next miss exceeds with a probability of
+        1/(n + 1). Margins have the unit of the misses, and are NaN without known misses.
 
     Raises
     ------
     ValueError
-        If alpha is not between 0 and 1, or ``misses`` is not of two axes.
+        If alpha is not between 0 and 1, or ``misses`` does not have two axes.
 
     Notes
     -----
     The cost is O(n log n) per location, and O(T n) more with weights. If the ends depend on the
-    forecasts alone, no cases are needed to fit them, so all cases are exchangeable with the next
-    one [1]_. Each end has its own margin [1]_, because a bias makes only one end too short.
+    forecasts alone, no fit needs cases to find them. So all past cases are exchangeable with the
+    next case [1]_. Each end needs a margin of its own [1]_, because a bias makes the interval too
+    short at one end only.
 
     References
     ----------
@@ -114,11 +119,11 @@ def conformal_margins(
 def smallest_holding(
     score: FloatArray, share: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Return the smallest score that a share of the cases, including the new one, does not exceed.
+    """Return the smallest score (L,) that a share of the cases does not exceed.
 
-    The new case has average weight, and its own score may be the largest. So the result, (L,) or
-    (L, T) with weights (L, T, n), is infinite with too few cases. The result is NaN without any
-    score.
+    The cases include the new case, which has average weight. Its unknown score may be the largest,
+    so the result is infinite with too few cases. It is NaN without any known score. Weights
+    (L, T, n) of the cases give a result (L, T).
     """
     known = ~np.isnan(score)
     n = known.sum(-1)

@@ -1,7 +1,8 @@
-"""Compiled minimum-CRPS regression, for the model of `emos`.
+"""Compiled regression that minimises the CRPS, for the model in `emos`.
 
-The parameters are in the order a, b, c, d, g_1..g_K, h_1..h_K. The first 4, or 4 + K, of them make
-simpler models. The code has loops, because array expressions would take seconds to compile.
+The parameters are in the order a, b, c, d, g_1..g_K, h_1..h_K. A simpler model has only the first 4
+of these parameters, or only the first 4 + K. The code has loops, because array expressions would
+take seconds to compile.
 """
 
 from __future__ import annotations
@@ -25,22 +26,23 @@ CONVERGED = 1e-5
 CASES_PER_PARAMETER = 2  # with fewer, regressors are left out
 LARGEST_EXPONENT = 300.0  # limit of the exponent of the spread's factor, against overflow
 RIDGE = 1.0
-"""Weight of (sum g² + sum h²) / n relative to the mean CRPS, with g relative to least squares.
+"""Weight of the ridge (sum g² + sum h²) / n, compared with 1 for the mean CRPS of n cases.
 
-Regressors and residuals are standardised. Without this ridge, g and h would grow without limit if a
-few cases lie on a line or at a bound, which happens with 20 to 60 cases. The CRPS has a curvature
-of 0.28 in h, so the ridge reduces h by 20 % with n = 30, and by 0.7 % with n = 1000, where the
-sampling error is 0.025.
+Regressors and residuals are standardised, and g counts from the coefficients of least squares. In
+records of 20 to 60 cases, a few cases can lie on a line or at a bound; without the ridge, g and h
+would then grow without limit. The CRPS has a curvature of 0.28 in h. So the ridge reduces h by 20 %
+with n = 30, and by 0.7 % with n = 1000, where the sampling error of h is 0.025.
 """
 
 
 @inner
 def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
-    """CRPS of N(0, 1) censored to [alpha, omega] at w within, and derivatives for location-scale.
+    """Return the CRPS of N(mu, sigma²), censored to bounds, and derivatives by mu and sigma.
 
-    Here w = (y - mu) / sigma, and the bounds have the same scale. The function returns CRPS /
-    sigma, its derivatives by mu and by sigma, and sigma times three second derivatives: by mu
-    twice, by mu and sigma, and by sigma twice.
+    The arguments are (y - mu) / sigma for the observation y, and the bounds alpha and omega on the
+    same scale. The function returns CRPS / sigma and the derivatives of the CRPS by mu and by
+    sigma. It also returns three second derivatives, times sigma: by mu twice, by mu and sigma, and
+    by sigma twice.
     """
     odds = math.erf(w / SQRT_2)  # 2 Phi(w) - 1
     density = 2.0 * math.exp(-0.5 * w * w) / SQRT_2_PI
@@ -66,11 +68,13 @@ def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
 def mean_crps(
     parameters: Vector, cases: Matrix, ridge: Vector, gradient: OutVector, hessian: OutMatrix
 ) -> Any:
-    """Mean CRPS plus ridge over cases (n, 5 + K), with derivatives by the first parameters.
+    """Return the mean CRPS plus the ridge for cases (n, 5 + K), and compute its derivatives.
 
-    A case is y, v, the distances of y above the lower and below the upper bound, x, r_1..r_K.
-    `ridge` (K,), for g and h, adds to the ridge of all regressors. Overwrites `gradient` (p,) and
-    `hessian` (p, p) with p = 4, 4 + K or 4 + 2K; the other parameters must be 0.
+    Columns of the cases are: observation y, variance v, distance of y above the lower bound,
+    distance of y below the upper bound, ensemble mean x, and regressors r_1..r_K. `ridge` (K,) is
+    an additional ridge for g and h of each regressor. The function overwrites `gradient` (p,) and
+    `hessian` (p, p) with derivatives by the first p parameters. p is 4, 4 + K or 4 + 2K; all
+    further parameters must be 0.
     """
     n, size, last = cases.shape[0], gradient.size, cases.shape[1] - 1  # h starts at `last`
     total, of_loc, of_scale = 0.0, np.zeros(size), np.zeros(size)  # their slopes by parameters
@@ -126,7 +130,10 @@ def mean_crps(
 
 @inner
 def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-def]
-    """Solve (H + damping I) step = -gradient by elimination; False unless positive definite."""
+    """Solve (H + damping I) step = -gradient by elimination.
+
+    The function returns False if the matrix is not positive definite.
+    """
     size = gradient.size
     rows = np.empty((size, size + 1))
     for i in range(size):
@@ -150,10 +157,11 @@ def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-d
 
 @inner
 def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-def]
-    """Minimise `mean_crps` over the first `size` parameters, overwritten, by damped Newton steps.
+    """Minimise `mean_crps` over the first `size` parameters by damped Newton steps.
 
-    The function returns the minimum, and whether the gradient vanished. The damping grows until a
-    step lowers the CRPS by a part of the fall that the slope predicts: with bounds the CRPS is not
+    The function overwrites the parameters, and returns the minimum, and True if the gradient is
+    nearly 0 there. The damping grows until a step lowers the CRPS by at least a small part of the
+    reduction that the slope predicts. The damping is necessary because with bounds the CRPS is not
     convex, even in mu and sigma.
     """
     step, trial = np.zeros(size), parameters.copy()
@@ -186,7 +194,7 @@ def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-d
 
 @inner
 def _moments(values):  # type: ignore[no-untyped-def]
-    """Return mean and standard deviation, which is 0 for values that differ only by rounding."""
+    """Return mean and standard deviation of values; it is 0 if they differ only by rounding."""
     mean, square, largest = 0.0, 0.0, 0.0
     for value in values:
         mean += value / values.size
@@ -198,11 +206,12 @@ def _moments(values):  # type: ignore[no-untyped-def]
 
 @inner
 def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
-    """Subtract from centred y a least-squares line on the first m predictors; return the RMS left.
+    """Subtract a least-squares line from centred y; return the root mean square (RMS) of the rest.
 
-    In units of this RMS all parameters are about 1. `line` (m,) becomes the slopes. The function
-    fits slopes one after the other, until nothing changes. So predictors may repeat each other. The
-    later search makes up for slow progress.
+    The line depends on the first m of x and the regressors; the function writes its slopes to
+    `line` (m,). In units of the RMS, all parameters are about 1. The function fits one slope after
+    the other, again and again until no slope changes, so two columns may be equal. If it stops too
+    early, the later search for the minimum CRPS corrects the slopes.
     """
     line.fill(0.0)
     n, square = cases.shape[0], 0.0
@@ -225,7 +234,11 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
 
 @inner
 def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
-    """Return cases (n, 5 + K) without y: relative v, standardised x and r; means, deviations."""
+    """Return cases (n, 5 + K) for `mean_crps` without y, and means and standard deviations.
+
+    The cases contain v divided by its mean, and standardised x and r. Means and deviations (1 + K,)
+    are those of x and r.
+    """
     cases, column = np.zeros((x.size, 5 + r.shape[1])), np.empty(x.size)
     mean, std = np.empty(1 + r.shape[1]), np.empty(1 + r.shape[1])
     for k in range(mean.size):
@@ -250,11 +263,12 @@ def fit_location(
     in_spread: bool,
     coefficients: OutVector,
 ) -> bool:
-    """Fit one location to complete cases x, v, y (n,) and r (n, K), which stay unchanged.
+    """Fit the model to complete cases x, v, y (n,) and r (n, K) of one location.
 
-    Arrays are float64 and C-contiguous, with v >= 0, no NaN and no observation beyond a bound; h =
-    0 without `in_spread`. Regressors with a `ridge` (K,) come last. Fills `coefficients` (4 + 2K,);
-    returns whether the search converged.
+    Arrays are float64 and C-contiguous, with v >= 0 and without NaN; the function does not change
+    them. Observations beyond a bound count as the bound. If `in_spread` is False, h is 0.
+    Regressors with a positive `ridge` (K,) must come last. The function writes `coefficients`
+    (4 + 2K,), and returns True if the search converged.
     """
     v_mean, v_std = _moments(v)
     # With one scale for all cases and without bounds, the CRPS is convex, so one start is enough.
@@ -309,11 +323,11 @@ def fit_varying(
     coefficients: FloatArray,
     ridge: FloatArray | None = None,
 ) -> bool:
-    """Call :func:`fit_location` with the regressors r (n, K) that vary; other coefficients are 0.
+    """Call :func:`fit_location` with those of the regressors r (n, K) that vary.
 
-    So constant regressors, such as indicators without missing values, take no time. If cases are
-    few, they do not count as coefficients. A ``ridge`` (K,) shrinks coefficients of location and
-    spread.
+    Constant regressors get the coefficient 0. They take no time, and do not count where the fit
+    compares the number of cases with the number of coefficients. ``ridge`` (K,) shrinks the
+    coefficients of each regressor in location and spread.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = (r != r[:1]).any(0).nonzero()[0]
@@ -325,7 +339,10 @@ def fit_varying(
 
 
 def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
-    """Fill coefficients (4 + 2K,) from those of some regressors; other regressors get 0."""
+    """Write coefficients (4 + 2K,) of all K regressors from coefficients of some regressors.
+
+    ``columns`` are the numbers of these regressors; all other regressors get 0.
+    """
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
     coefficients[:4] = own[:4]
@@ -335,7 +352,10 @@ def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatAr
 
 @inner
 def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[no-untyped-def]
-    """Convert coefficients to the unit of y; return the exponent that c and d still lack."""
+    """Convert parameters to coefficients in the unit of y.
+
+    The function returns an exponent; the caller must still multiply c and d by its exponential.
+    """
     coefficients.fill(0.0)
     coefficients[0], exponent = unit * parameters[0], 0.0
     coefficients[2], coefficients[3] = unit * abs(parameters[2]), unit * abs(parameters[3])

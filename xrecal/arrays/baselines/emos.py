@@ -1,10 +1,10 @@
-"""EMOS: nonhomogeneous regression on the ensemble's mean and variance, and on other regressors.
+"""EMOS: regression of location and spread on the ensemble's mean, its variance, and regressors.
 
-The forecast is N(mu, sigma²) with mu = a + b x + g'r and sigma² = (c² + d² v) exp(2 h'r) for an
-ensemble of mean x and variance v and regressors r, such as harmonics of the season. Values beyond a
-bound of the variable become that bound: rain is 0 with probability Phi(-mu / sigma). The
-coefficients minimise the mean CRPS over the calibration cases (Gneiting et al. 2005,
-doi:10.1175/MWR2904.1; bounds: Messner et al. 2016, doi:10.32614/RJ-2016-012).
+The forecast is N(mu, sigma²) with mu = a + b x + g'r and sigma² = (c² + d² v) exp(2 h'r). Here x is
+the ensemble mean, v the ensemble variance, and r are regressors, such as sine and cosine of the
+season. Values beyond a bound of the variable become that bound, so rain is 0 with probability
+Phi(-mu / sigma). The coefficients minimise the mean CRPS over the calibration cases (Gneiting et
+al. 2005, doi:10.1175/MWR2904.1; for bounds Messner et al. 2016, doi:10.32614/RJ-2016-012).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fit_emos(
     predictors: IntArray = NONE,
     min_samples: int = 20,
 ) -> tuple[FloatArray, IntArray, npt.NDArray[np.bool_]]:
-    """Fit EMOS at each location by minimum CRPS.
+    """Fit EMOS at each location by minimising the CRPS.
 
     Parameters
     ----------
@@ -42,51 +42,54 @@ def fit_emos(
     regressors : array_like, shape (L, n, K) or (n, K), optional
         Further regressors of location and spread, in any units; K = 0 by default.
     lower, upper : array_like, shape (L,) or (), optional
-        Bounds of the variable, in its unit; infinite by default. Observations beyond a bound are
-        moved to it.
+        Bounds of the variable, in its unit; infinite by default. The fit moves observations beyond
+        a bound to the bound.
     in_spread : bool
-        Whether the spread depends on the regressors too; otherwise h is 0.
+        True if the spread depends on the regressors, too; otherwise h is 0.
     predictors : array of int, optional
-        Columns of the regressors that the fit shrinks or leaves out, as cross-validation suggests.
-        They are all columns except season and place.
+        Numbers of those columns of the regressors that the fit shrinks or leaves out, by
+        cross-validation; none by default. They should be all columns except season and place.
     min_samples : int
-        Locations with fewer complete cases get NaN coefficients.
+        Least number of complete cases; locations with fewer cases get NaN coefficients.
 
     Returns
     -------
     coefficients : ndarray of float64, shape (L, 4 + 2K)
-        a (unit of the variable), b (1), c >= 0 (unit of the variable), d >= 0 (1), g_1..g_K (unit
-        of the variable by that of the regressor) and h_1..h_K (1 by that of the regressor) of
-        N(a + b mean + g'r, (c² + d² variance) exp(2 h'r)), censored to the bounds.
+        Coefficients of N(a + b mean + g'r, (c² + d² variance) exp(2 h'r)), censored to the bounds,
+        in the order a, b, c, d, g_1..g_K, h_1..h_K. c and d are not negative. a and c have the unit
+        of the variable, b and d have no unit. g_k has the unit of the variable divided by the unit
+        of the regressor, and h_k has the inverse unit of the regressor.
     n_cases : ndarray of int32, shape (L,)
         Number of complete cases; a NaN or infinite value in any input makes a case incomplete.
     converged : ndarray of bool, shape (L,)
-        Whether the search ended at a zero of the gradient.
+        True if the search ended where the gradient is nearly 0.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a variance is negative, bounds leave no values, or min_samples is
-        below 1.
+        If shapes do not match, a variance is negative, a lower bound exceeds the upper bound, or
+        min_samples is below 1.
 
     Notes
     -----
-    The cost is O(n (4 + 2K)²) per step, with 10 to 20 steps from each of two starts. Coefficients
-    that the cases do not identify are 0: b for a constant ensemble mean, d for a constant variance,
-    g_k and h_k for a constant regressor, c and d if a line fits exactly, g and h with fewer than
-    two cases for each coefficient. h is also 0 if c and d would overflow, because the mean of a
-    regressor is too large for its deviation. In this case, subtract a reference from the regressor.
-    If a regressor is given twice, only the sum of its coefficients is identified.
+    The search runs from two starts, with 10 to 20 steps each; a step costs O(n (4 + 2K)²).
+    Coefficients that the cases do not determine are 0: b if the ensemble mean is constant, d if the
+    variance is constant, g_k and h_k if the regressor is constant, c and d if a line fits exactly,
+    g and h with fewer than two cases for each coefficient. h is also 0 if c and d would overflow,
+    because the mean of a regressor is too large compared with its standard deviation. To prevent
+    this, subtract a constant from the regressor. If two regressors are equal, only the sum of their
+    coefficients is determined.
 
     A ridge (sum g² + sum h²) / n keeps the forecast finite if a few cases lie on a line or at a
-    bound. It is relative to least squares for g, for regressors of standard deviation 1, and for a
-    CRPS in units of the residuals of least squares. It reduces h by 20 % with n = 30 and by 0.7 %
-    with n = 1000. The ridge does not help outside the range of the regressors in the fit, where the
-    spread grows exponentially. So fit harmonics of the season to cases from all seasons.
+    bound. For the ridge, regressors have standard deviation 1, the CRPS is in units of the
+    residuals of least squares, and g counts from the coefficients of least squares. The ridge
+    reduces h by 20 % with n = 30 and by 0.7 % with n = 1000. Outside the range of the regressors in
+    the fit, the spread grows exponentially, and the ridge does not help. So if the season is a
+    regressor, fit to cases from all seasons.
 
-    Errors of the mean are cut at 1000 typical deviations from the median error. Beyond this limit
-    only the sign of an error matters; sums with larger errors would lose all other errors in
-    rounding.
+    The fit limits errors of the ensemble mean to 1000 typical deviations from the median error.
+    Beyond this limit only the sign of an error matters. Larger errors would drown all other errors
+    in rounding errors.
 
     References
     ----------
@@ -139,22 +142,22 @@ def predict_emos(
     variances: npt.ArrayLike,
     regressors: npt.ArrayLike | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Predict location and scale of the Gaussian forecasts, before bounds, for new ensembles.
+    """Compute location and scale of the normal forecasts, before censoring, for new ensembles.
 
     Parameters
     ----------
     coefficients : array_like, shape (L, 4 + 2K)
         Result of `fit_emos`.
     means, variances : array_like, shape (L, T)
-        Means and variances of the new ensembles, in the unit of the variable and its square.
+        Means of the new ensembles, in the unit of the variable, and variances, in its square.
     regressors : array_like, shape (L, T, K) or (T, K), optional
         As in the fit, in the same order and units.
 
     Returns
     -------
     loc, scale : ndarray of float64, shape (L, T)
-        In the unit of the variable, scale >= 0; NaN where an input is NaN or infinite. With bounds
-        they belong to the normal distribution before censoring.
+        Location and scale >= 0 of the normal distribution before censoring to bounds, in the unit
+        of the variable; NaN where an input is NaN or infinite.
 
     Raises
     ------
@@ -198,7 +201,7 @@ def _check_variances(variances: FloatArray) -> None:
 
 
 def _as_regressors(regressors: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
-    """Check and copy to float64 (L, n, K), or (1, n, K) if locations share them."""
+    """Check regressors and copy them to float64 (L, n, K), or (1, n, K) if locations share them."""
     if regressors is None:
         return np.empty((1, shape[1], 0))
     r = np.array(regressors, np.float64, order="C")
@@ -213,7 +216,7 @@ def _as_regressors(regressors: npt.ArrayLike | None, shape: tuple[int, ...]) -> 
 def _as_bounds(
     lower: npt.ArrayLike | None, upper: npt.ArrayLike | None, size: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Check and copy to float64 (L,)."""
+    """Check bounds and copy them to float64 (L,)."""
     bounds = []
     for name, values, default in (("lower", lower, -np.inf), ("upper", upper, np.inf)):
         bound = np.array(default if values is None else values, np.float64)

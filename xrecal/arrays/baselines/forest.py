@@ -1,8 +1,9 @@
-"""Regression forest with past errors in its leaves: cases in the leaf of a forecast get weight.
+"""Regression forest: a forecast gets the errors of past cases in its own leaf of each tree.
 
-Trees are grown on errors around the location of EMOS ("centre"), in units of its spread. The error
-of each case is relative to a centre that was fitted without it. scikit-learn grows the trees. They
-are stored as arrays of a fixed shape, so forecasts need only NumPy and Numba.
+The trees learn errors around the location of EMOS (the "centre"), in units of the spread of EMOS.
+The error of each case is relative to a centre that was fitted without this case. scikit-learn grows
+the trees. This module stores them as arrays of a fixed shape, so forecasts need only NumPy and
+Numba.
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ from xrecal.typing import FloatArray, IntArray
 from .robust import EDGE, cut
 
 LEAF, TRIED = 5, 0.4
-"""Least number of cases in a leaf, and share of the predictors to try at each split."""
+"""Least number of cases in a leaf, and share of the predictors that each split may use."""
 
 SHARE, MOST = 0.632, 2500
-"""Share of the cases on which one tree is grown, as in a bootstrap; largest number of them."""
+"""Share of the cases from which a tree grows, as in a bootstrap, and largest number of cases from
+which a tree grows."""
 
 FOLDS, BLOCKS = 5, 10
-"""Number of folds for the centres; number of blocks of cases in a fold, which cover all seasons."""
+"""Number of folds for the centres, and number of blocks in each fold. The blocks of a fold lie all
+over the record, so they cover all seasons."""
 
 NO_SPLIT = -1
-"""Number in place of a predictor at leaves and unused nodes, which do not split."""
+"""Number that leaves and unused nodes have instead of a predictor, because they do not split."""
 
 LARGEST = 1e38
-"""Limit of predictors, because trees store them in single precision."""
+"""Limit of values of predictors, because trees store them in single precision."""
 
 INSTALL = "pip install 'xrecal[predictors]'"
 
@@ -48,13 +51,13 @@ class Predictors(NamedTuple):
     """Predictors of n cases or forecasts at L places."""
 
     mean: FloatArray
-    """(L, n) mean of the forecasts"""
+    """(L, n) ensemble mean"""
     variance: FloatArray
-    """(L, n) variance of the forecasts"""
+    """(L, n) ensemble variance"""
     season: FloatArray
-    """(L, n, c) features of the centre"""
+    """(L, n, c) features that both the centre and the trees use"""
     others: FloatArray
-    """(L, n, k) features for the trees alone"""
+    """(L, n, k) features that only the trees use"""
 
     @property
     def columns(self) -> FloatArray:
@@ -65,29 +68,30 @@ class Predictors(NamedTuple):
 
 
 class FittedForest(NamedTuple):
-    """Centres, errors and trees of L places; nodes of a tree are in preorder.
+    """Centres, errors and trees of L places.
 
-    The left child of a node follows it.
+    In the order of nodes, each node comes directly before its left child.
     """
 
     centre: FloatArray
-    """(L, 4 + 2 c) coefficients as in :mod:`xrecal.arrays.ckme.centre`"""
+    """(L, 4 + 2 c) coefficients of the centre, as in :mod:`xrecal.arrays.ckme.centre`"""
     lower: FloatArray
     """(L,) lower bound of the variable, minus infinity without a bound"""
     upper: FloatArray
     """(L,)"""
     error: FloatArray
-    """(L, n) error of each case, infinite on a bound, NaN if not used"""
+    """(L, n) error of each case; minus or plus infinity if the observation is on the lower or upper
+    bound, NaN if the fit does not use the case"""
     predictor: IntArray
-    """(L, trees, nodes) column by which a node splits"""
+    """(L, trees, nodes) number of the column of predictors by which a node splits"""
     threshold: FloatArray
-    """(L, trees, nodes) greatest value of that column in the left child"""
+    """(L, trees, nodes) greatest value of this column for which a case goes to the left child"""
     right: IntArray
-    """(L, trees, nodes) right child"""
+    """(L, trees, nodes) number of the node that is the right child"""
 
 
 def require_forest() -> None:
-    """Raise ImportError unless scikit-learn is installed, as it grows the trees."""
+    """Raise ImportError if scikit-learn, which grows the trees, is not installed."""
     if find_spec("sklearn") is None:
         raise ImportError(
             "LinearPool: with five covariates and 200 cases it has a forest, which needs "
@@ -96,12 +100,12 @@ def require_forest() -> None:
 
 
 def most_nodes(n: int) -> int:
-    """Return the greatest number of nodes that a tree can have with n cases."""
+    """Return the greatest number of nodes that a tree can have, if there are n cases."""
     return 2 * max(_grown_on(n) // LEAF, 1) - 1
 
 
 def _grown_on(n: int) -> int:
-    """Return the number of the n cases on which a tree is grown."""
+    """Return how many of the n cases a tree grows from."""
     return max(min(int(SHARE * n), MOST), 1)
 
 
@@ -122,20 +126,20 @@ def fit_forest(
     cases : Predictors
         Predictors of n cases.
     observations : array of float, shape (L, n)
-        Observations; NaN for unused cases.
+        Observations; NaN for cases that the fit must not use.
     bounds : tuple of array, shape (L,)
-        Lower and upper bound of the variable.
+        Lower and upper bounds of the variable, infinite without a bound.
     step : array of int, shape (n,)
-        Step in time of each case, ascending.
+        Number of the time step of each case, ascending.
     n_trees, seed : int
-        Number of trees, and seed of their random parts, the same at all places.
+        Number of trees, and seed of random numbers, which is the same at all places.
     min_samples : int
-        Places with fewer cases get no forest.
+        Least number of cases; places with fewer cases get no forest.
 
     Returns
     -------
     FittedForest
-        Unfitted places have NaN coefficients and errors.
+        Fitted forests. Places without a forest have NaN coefficients and errors.
     """
     n_places, n = observations.shape
     shape = n_places, n_trees, most_nodes(n)
@@ -167,7 +171,7 @@ def errors_of(
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Errors (L, n) of further cases around the centres of a :class:`FittedForest`."""
+    """Return errors (L, n) of further cases around the centres of a :class:`FittedForest`."""
     found = np.full(observations.shape, np.nan)
     known = np.isfinite(observations) & np.isfinite(cases.columns).all(-1)
     for place in np.flatnonzero(np.isfinite(centre).all(-1)).tolist():
@@ -180,22 +184,23 @@ def errors_of(
 def forest_forecasts(
     new: Predictors, cases: Predictors, observations: FloatArray, fitted: FittedForest
 ) -> tuple[FloatArray, FloatArray]:
-    """Past errors around the centres of new forecasts, and their weights.
+    """Compute members and weights of new forecasts from a fitted forest.
 
     Parameters
     ----------
     new, cases : Predictors
-        Predictors of T forecasts, and of the n cases.
+        Predictors of T new forecasts and of n past cases.
     observations : array of float, shape (L, n)
-        Observations of the cases.
+        Observations of the past cases.
     fitted : FittedForest
-        Fit with the errors of these cases.
+        Fitted forest, with the errors of the past cases.
 
     Returns
     -------
     members, weights : array of float64, shape (L, T, n)
-        The weight of a case is its share of the leaf of the forecast, averaged over trees. Weights
-        sum to one; NaN if a predictor is missing. Cases without an error have weight 0.
+        A member is the centre of the forecast plus a past error. In each tree, the cases in the
+        leaf of the forecast get equal weights, which sum to one. Weights are means over trees; they
+        are NaN if a predictor is missing. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)
@@ -227,7 +232,7 @@ def _sample(
     place: int,
     used: slice | IntArray,
 ) -> Sample:
-    """Select some cases of a place, as a sample for fitting centres."""
+    """Return some cases of a place as a sample, from which centres can be fitted."""
     mean, variance, season, target = (
         np.array(part[place, used], np.float64, order="C")
         for part in (cases.mean, cases.variance, cases.season, observations)
@@ -237,7 +242,7 @@ def _sample(
 
 
 def _centred(of: Sample, centre: FloatArray) -> FloatArray:
-    """Return centres and spreads (2, n)."""
+    """Return the centre and the spread of each case, as one array (2, n)."""
     centred = np.empty((2, of.mean.size))
     fill_centres(STANDARDISED, centre, of.mean, of.variance, of.features, centred)
     centred[1] = np.maximum(centred[1], SMALLEST_DIVISOR)
@@ -245,15 +250,15 @@ def _centred(of: Sample, centre: FloatArray) -> FloatArray:
 
 
 def _errors(sample: Sample, centre: FloatArray) -> FloatArray:
-    """Return errors (n,) of the cases of a sample in units of the spread."""
+    """Return errors (n,) of the cases of a sample, in units of the spread."""
     loc, spread = _centred(sample, centre)
     return np.asarray((sample.target - loc) / spread)
 
 
 def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> FloatArray:
-    """Return errors (n,) around centres that were fitted without the fold of the case.
+    """Return the error (n,) of each case around a centre fitted without the fold of the case.
 
-    With few cases, errors are around ``centre``.
+    If there are too few other cases for this fit, the error is around ``centre``.
     """
     errors = _errors(sample, centre)
     for f in range(FOLDS):
@@ -266,7 +271,7 @@ def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> Floa
 
 
 def _on_bounds(errors: FloatArray, sample: Sample) -> FloatArray:
-    """Return the errors (n,), infinite for observations on a bound."""
+    """Return errors (n,), with infinity where the observation is on a bound."""
     at_low, at_high = sample.target <= sample.low, sample.target >= sample.high
     return np.where(at_low, -np.inf, np.where(at_high, np.inf, errors))
 
@@ -278,7 +283,7 @@ def _members(
     place: int,
     used: IntArray,
 ) -> FloatArray:
-    """Return members (T, k) of the forecasts of a place, from the errors of some cases."""
+    """Return members (T, k) of the new forecasts of a place, from the errors of k past cases."""
     sample = _sample(new, new.mean, (fitted.lower, fitted.upper), place, slice(None))
     low, high, error = sample.low, sample.high, fitted.error[place, used]
     loc, spread = _centred(sample, fitted.centre[place])[..., np.newaxis]
@@ -294,7 +299,7 @@ def _grow(
     seed: int,
     trees: tuple[IntArray, FloatArray, IntArray],
 ) -> None:
-    """Fill trees grown on the errors (n,) of cases with predictors (n, k)."""
+    """Grow trees for the errors (n,) of cases with predictors (n, k), and store them in arrays."""
     require_forest()
     from sklearn.tree import DecisionTreeRegressor
 
@@ -327,7 +332,10 @@ def fill_leaves(
     columns: Matrix,
     leaf: OutIndexMatrix,
 ) -> None:
-    """Find the leaf (trees, n) of cases with predictors (n, k) in trees (trees, nodes)."""
+    """Find the leaf of each case in each tree, and write its number to ``leaf`` (trees, n).
+
+    Cases have predictors (n, k); trees are arrays (trees, nodes).
+    """
     for tree in range(leaf.shape[0]):
         for i in range(leaf.shape[1]):
             node, column = 0, predictor[tree, 0]
@@ -342,9 +350,11 @@ def fill_leaves(
 
 @kernel
 def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMatrix) -> None:
-    """Add mean shares (T, n) of cases in leaves of forecasts, from leaves (trees, n), (trees, T).
+    """Compute the weights (T, n) of n cases for T new forecasts, as means over trees.
 
-    ``shares`` must be zero before. Trees without a case in the leaf of a forecast are ignored.
+    ``leaf`` (trees, n) are the leaves of cases, ``new`` (trees, T) the leaves of forecasts.
+    ``shares`` must contain zeros before the call. The mean leaves out trees without a case in the
+    leaf of the forecast.
     """
     n_trees, n = leaf.shape
     start, case = np.empty(n_nodes + 1, np.int64), np.empty(n, np.int64)

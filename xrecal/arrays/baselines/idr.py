@@ -1,6 +1,7 @@
-"""Isotonic distributional regression: a larger index means observations at least as large.
+"""Isotonic distributional regression (IDR): a larger index never means smaller observations.
 
-The index is the ensemble mean, or a linear function of it and other variables, such as the season.
+The index is the ensemble mean, or a linear function of the ensemble mean and other variables, such
+as the season.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .lines import fit_line
 
 
 def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:
-    """Fit a linear index: the minimum-CRPS line on the mean and other variables.
+    """Fit a linear index: the line on ensemble mean and regressors with the smallest CRPS.
 
     Parameters
     ----------
@@ -40,15 +41,16 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
 
     Notes
     -----
-    The line is that of :func:`fit_emos` with a constant spread and without bounds, so a few
-    outlying observations do not change it much. The fit ignores cases with a mean or regressor more
-    than 20 typical deviations from the median. Coefficients that the cases do not identify are 0,
-    such as the coefficient of a constant. If a regressor is given twice, only the sum of its
-    coefficients is identified. The index must not decrease with the forecast. So if the slope on
-    the mean would be negative, it is 0, and the other coefficients are fitted without the mean.
+    The line is the location of :func:`fit_emos` with a constant spread and without bounds. It
+    minimises the CRPS, so a few outlying observations do not change it much. The fit ignores cases
+    with a mean or a regressor more than 20 typical deviations from the median. Coefficients that
+    the cases do not determine are 0, such as the coefficient of a constant. If two regressors are
+    equal, only the sum of their coefficients is determined. The index must not decrease with the
+    ensemble mean. So if the slope on the mean would be negative, it is 0, and the fit of the other
+    coefficients leaves out the mean.
 
-    O(n K²) per step, about 20 steps per location. Isotonic distributional regression on such an
-    index is a distributional index model [1]_.
+    The search takes about 20 steps per location, each in O(n K²). Isotonic distributional
+    regression on such an index is a distributional index model [1]_.
 
     References
     ----------
@@ -86,13 +88,13 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
     coefficients : array of float, shape (L, 2 + K)
         Result of :func:`fit_index`.
     means, regressors : array of float, shapes (L, T) and (L, T, K)
-        As in the fit.
+        Ensemble means and regressors of T forecasts, as in the fit.
 
     Returns
     -------
     array of float64, shape (L, T)
-        In the unit of the variable; NaN if the mean or a regressor is NaN or infinite. Equal inputs
-        have exactly equal indices.
+        Index in the unit of the variable; NaN if the mean or a regressor is NaN or infinite. Equal
+        inputs give exactly equal indices.
 
     Raises
     ------
@@ -120,23 +122,23 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
 
 
 def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArray) -> FloatArray:
-    r"""Compute probabilities of the past observations for new values of the index.
+    r"""Compute the probabilities that new forecasts give to past observations.
 
     Parameters
     ----------
     new_index : array of float, shape (L, T)
         Index of the new forecasts.
     index : array of float, shape (L, n)
-        Index of the past forecasts, in any unit. For forecasts at these values only the order
-        matters.
+        Index of the past forecasts, in any unit. If the new values are among the past values, only
+        the order of the values matters.
     observations : array of float, shape (L, n)
-        Observations. A case does not count if it has a NaN or infinite value here or in ``index``.
+        Observations. The function leaves out cases with a NaN or infinite observation or index.
 
     Returns
     -------
     array of the floating type of ``new_index``, shape (L, T, n)
-        Probabilities that sum to one, 0 for unused cases; NaN where the new index is NaN or
-        infinite, and at locations with fewer than 2 cases.
+        Probabilities that sum to one, with 0 for cases left out. They are NaN where the new index
+        is NaN or infinite, and at locations with fewer than 2 cases.
 
     Raises
     ------
@@ -145,15 +147,15 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
 
     Notes
     -----
-    At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
-    least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index share
-    one CDF. Cases with the same observation have equal parts of the step of the CDF. Between two
-    past values of the index, CDFs are interpolated linearly. Beyond the smallest and the largest
-    value they stay constant, so a forecast outside the past range gets the CDF of the most extreme
-    past forecast. With a constant index all observations have the same weight.
+    At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the
+    least-squares regression of :math:`1\{y_i \le z\}` on the index x among non-increasing functions
+    of x. Cases with the same index share one CDF. Cases with the same observation get equal parts
+    of the step of the CDF. Between two neighbouring past values of the index, the function
+    interpolates CDFs linearly. A forecast outside the range of the past index gets the CDF of the
+    nearest end of the range. With a constant index all observations have the same weight.
 
-    The cost is O(n²) per location for all CDFs, and O(n) per new forecast. The function stores no n
-    × n matrix.
+    The cost is O(n²) per location for all CDFs, and O(n) per new forecast. The function does not
+    store an n × n matrix.
 
     References
     ----------
@@ -200,22 +202,22 @@ def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
 
 
 class OrderedCases(NamedTuple):
-    """Cases (L, n) in the form that the loops need, with the usable ones first."""
+    """Sorted cases (L, n) for compiled loops; usable cases come first."""
 
     minus: Matrix
-    """minus the index, ascending, so that CDFs ascend with it"""
+    """Minus the index, ascending, so that CDFs increase along it"""
     target: Matrix
-    """observations, ascending"""
+    """Observations, ascending"""
     slot: IndexMatrix
-    """case of each observation"""
+    """Number of the case of each observation"""
     number: IndexMatrix
-    """number of the case's index among the distinct values of the index"""
+    """Position of the index of each case among the distinct values of the index"""
     n_used: Indices
-    """(L,) number of usable cases"""
+    """(L,) Number of usable cases"""
 
 
 def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
-    """Sort cases in NumPy, as a compiled sort takes long to compile."""
+    """Sort cases with NumPy, because a compiled sort would take long to compile."""
     index, observations = (np.array(a, np.float64, order="C") for a in (index, observations))
     usable = np.isfinite(index) & np.isfinite(observations)
     minus = np.where(usable, -index, np.nan)
@@ -233,7 +235,10 @@ def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
 
 @kernel
 def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
-    """Fill weights (L, T, n), initially zero, from minus the new index (L, T) and ordered cases."""
+    """Compute weights in ``out`` (L, T, n), which must contain zeros before the call.
+
+    ``new`` (L, T) is minus the new index.
+    """
     minus, target, slot, number, n_used = cases
     n_new, n = new.shape[1], minus.shape[1]
     knots, counts, hits, cdf = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1)
@@ -278,9 +283,10 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
 
 @inner
 def _place(value, knots, last):  # type: ignore[no-untyped-def]
-    """Find a value among ascending knots 0 to `last`: knot below, and fraction to the next knot.
+    """Return the knot below a value, and the fraction of the way to the next knot.
 
-    For a value outside the range of the knots, it is the position of the nearest end.
+    Knots ascend from 0 to `last`. A value outside the range of the knots gets the position of the
+    nearest end.
     """
     if value <= knots[0]:
         return 0, 0.0
@@ -298,10 +304,11 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 
 @inner
 def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
-    """Update an isotonic regression (n + 1,) of hits/counts after a one at knot j has risen.
+    """Update an isotonic regression (n + 1,) of hits/counts after one case at knot j became a hit.
 
-    Levels before the block of the knot do not change. The block splits, and its parts may pool with
-    later blocks. See [1]_; the short form is from [2]_.
+    A block is a group of neighbouring knots with one level. Blocks before the block of knot j do
+    not change. The block of knot j splits, and the function may merge its parts with later blocks.
+    See [1]_; the short algorithm is from [2]_.
 
     References
     ----------

@@ -1,7 +1,8 @@
-"""Evidence from short records for a season in the errors, or for a jump at one date.
+"""Evidence in short records for an annual cycle in the errors, or for a jump at one date.
 
-If a record has each season once, held-out cases cannot decide: the cases nearest in season are also
-the nearest in time. A fit that takes a jump for a season forecasts that the jump returns.
+If a record has each season only once, held-out cases cannot choose between the two, because cases
+that are nearest in season are also nearest in time. A fit that mistakes a jump for an annual cycle
+forecasts that the jump returns each year.
 """
 
 from __future__ import annotations
@@ -19,42 +20,44 @@ YEAR = 365.25
 """Days in a year."""
 
 FAR = 1.345
-"""Robust standard deviations beyond which an error gets less weight."""
+"""Number of robust standard deviations beyond which an error gets less weight."""
 
 ODDS = 99.0
-"""Prior odds: number of records with a season in the errors, for each record with a jump."""
+"""Prior odds of an annual cycle against a jump in the errors of a record."""
 
 LEAST = 1e-12
-"""Least share of the variance of the errors that remains after an explanation."""
+"""Least share of the variance of the errors that remains after the fit of a cycle or a jump."""
 
 
 def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
-    r"""Return the share, 0 to 1, of their weight that components with the season keep.
+    r"""Return the share of its weight, from 0 to 1, that a component that uses the season keeps.
 
     Parameters
     ----------
     means, observations : array of float, shape (L, n)
         Ensemble means and observations of n cases at L places, in order of time; NaN where unknown.
     days : array of float, shape (n,)
-        Dates of the cases.
+        Dates of the cases, in days.
 
     Returns
     -------
     array of float64, shape (L,)
-        Near 1, unless a jump explains the errors much better than the season does. It is 1 for
-        records of two years or more, because held-out cases can then decide.
+        Share near 1, unless a jump explains the errors much better than an annual cycle does. The
+        share is 1 for records of two years or more, because held-out cases can then choose between
+        cycle and jump.
 
     Notes
     -----
-    Two models extend a line of the observations on the means, with Huber weights. One adds a sine
-    and a cosine of the year, the other a constant from one case on. Let :math:`p` be the posterior
-    probability of the jump. It assumes normal errors, an equal probability of a jump at any date,
-    and prior odds of 99 to 1 for the season. For a record of Y years the share is
+    The function compares two extensions of a regression line of the observations on the means, with
+    Huber weights. The first extension adds a sine and a cosine of the time of year. The second adds
+    a constant to all cases after a jump. Let :math:`p` be the posterior probability of the jump,
+    for normal errors, equal prior probabilities of all dates of a jump, and prior odds of 99 to 1
+    for the annual cycle. For a record of Y years the share is
 
     .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
 
-    If errors are autocorrelated, n cases with errors of autocorrelation :math:`\rho` count as only
-    :math:`n (1 - \rho) / (1 + \rho)`. O(n) per place.
+    If errors have the lag-1 autocorrelation :math:`\rho`, n cases count as only
+    :math:`n (1 - \rho) / (1 + \rho)`. The cost is O(n) per place.
     """
     kept = np.ones(observations.shape[0])
     pairs = (part.astype(np.float64) for part in (means, observations))
@@ -70,7 +73,10 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
 
 
 def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> float:
-    """Return the log of the likelihood ratio of a season and a jump; 0 without errors."""
+    """Return the log of the likelihood of an annual cycle, divided by that of a jump.
+
+    The result is 0 if no error remains around the line, or if all cases have one date.
+    """
     intercept, slope = fit_line(mean, np.empty((mean.size, 0)), observed)
     root = _root_weights(observed - intercept - slope * mean)
     line, _ = np.linalg.qr(np.stack([root, root * (mean - mean.mean())], axis=-1))
@@ -91,7 +97,7 @@ def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> floa
 
 
 def _root_weights(errors: FloatArray) -> FloatArray:
-    """Return square roots of the Huber weights of errors (n,) of a robust line."""
+    """Return the square roots (n,) of the Huber weights of errors around a robust line."""
     size = np.abs(errors)
     edge = FAR * 1.4826 * float(np.median(size))
     return np.sqrt(np.where(size > edge, edge / np.where(size > edge, size, 1.0), 1.0))
@@ -100,7 +106,7 @@ def _root_weights(errors: FloatArray) -> FloatArray:
 def _left_by_season(
     errors: FloatArray, root: FloatArray, line: FloatArray, days: FloatArray
 ) -> FloatArray:
-    """Return weighted errors (n,) around a line (n, 2), after a fit of a sine and a cosine."""
+    """Return weighted errors (n,) after a fit of a sine and a cosine of the time of year."""
     angle = 2 * np.pi * days / YEAR
     season = root[:, np.newaxis] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     season -= line @ (line.T @ season)
@@ -110,9 +116,10 @@ def _left_by_season(
 def _left_by_jumps(
     errors: FloatArray, root: FloatArray, line: FloatArray, where: npt.NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums of squares after each jump, and weighted errors (n,) after the best jump.
+    """Return the sum of squared errors for each possible jump, and errors for the best jump.
 
-    ``where`` (n - 1,) marks the cases, after the first, at which a jump is possible.
+    The errors (n,) are weighted, and remain after the fit of the jump. ``where`` (n - 1,) marks the
+    cases, after the first case, at which a jump is possible.
     """
 
     def from_here_on(values: FloatArray) -> FloatArray:

@@ -1,7 +1,8 @@
-"""Minimum-CRPS regressions with shrunk predictors.
+"""Regressions that minimise the CRPS, and shrink predictors.
 
-A predictor is a regressor other than season and place. Many predictors hurt if cases are few. So
-the fit gives them a ridge, which it chooses by the errors of held-out cases, or leaves them out.
+A predictor is a regressor other than season and place. If cases are few, many predictors make
+forecasts worse. So the fit shrinks predictors by a ridge, or leaves them out. It chooses the ridge
+by the errors of held-out cases.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ from .crps_regression import fit_varying, place_coefficients
 from .robust import EDGE, believed, cut
 
 NONE = np.zeros(0, np.int64)
-"""Column numbers if there are no predictors."""
+"""Empty array of column numbers, for fits without predictors."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges to try, as shares of the number of cases, for predictors of standard deviation 1. An
-infinite ridge leaves predictors out."""
+"""Ridges that the fit tries, divided by the number of cases, for predictors of standard deviation
+1. An infinite ridge leaves out the predictors."""
 
 BLOCKS = 20
-"""Number of blocks of successive cases, each held out once."""
+"""Number of blocks of successive cases; cross-validation holds out each block once."""
 
 ERRORS_ABOVE = 1.0
-"""Standard errors by which the loss of the chosen ridge may exceed the smallest loss."""
+"""Number of standard errors by which the loss of the chosen ridge may exceed the smallest loss."""
 
 CASES_PER_REGRESSOR = 3
-"""Least number of cases for predictors: with fewer cases, any predictor can seem to help."""
+"""Least number of cases per regressor; with fewer cases, any predictor can seem to help."""
 
 CURVATURE = 0.282
-"""Curvature of the CRPS of a normal distribution in squared errors, at standard deviation 1."""
+"""Factor from squared errors to the CRPS of a normal distribution with standard deviation 1. It
+converts the ridge of least squares to a ridge of the CRPS."""
 
 SMALLEST = 0.05
-"""Least size of an error, as a share of the mean size, before its logarithm is taken."""
+"""Smaller errors than this share of the mean size count as this share, because of logarithms."""
 
 TINY = 1e-9
-"""Ridge of the other regressors, so that repeated ones do no harm."""
+"""Ridge of regressors other than predictors, so that equal regressors do no harm."""
 
 
 def fit_shrunk(
@@ -53,11 +55,12 @@ def fit_shrunk(
     in_spread: bool,
     coefficients: FloatArray,
 ) -> bool:
-    """Call :func:`fit_varying` with a ridge for some columns of r (n, K), the predictors.
+    """Call :func:`fit_varying` with a ridge for the predictors, which are some columns of r (n, K).
 
-    :func:`choose_ridge` chooses the ridge for the errors without predictors. If predictors improve
-    only the spread, it chooses the ridge for the logarithm of the size of errors. Without
-    predictors, or if all are left out, the fit uses the other columns only.
+    :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a fit
+    without predictors. If predictors explain no errors but may explain the spread, it chooses the
+    ridge by the logarithm of the size of the errors. If no finite ridge is good enough, the fit
+    uses the other columns only.
     """
     if predictors.size == 0:
         return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)
@@ -87,22 +90,24 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
     Parameters
     ----------
     known : array of float64, shape (n, q)
-        Regressors of a regression without ridge.
+        Regressors that are not predictors, and get almost no ridge.
     predictors : array of float64, shape (n, p)
-        Regressors that may be added to this regression.
+        Predictors.
     error : array of float64, shape (n,)
-        Errors of the regression without predictors, in the order of time.
+        Errors of a fit without predictors, in the order of time.
 
     Returns
     -------
     float
-        The largest of :data:`RIDGES` with nearly the smallest mean absolute error of least squares.
-        The error may exceed the smallest by :data:`ERRORS_ABOVE` standard errors over the blocks.
+        The largest of :data:`RIDGES` whose loss exceeds the smallest loss by at most
+        :data:`ERRORS_ABOVE` standard errors over the blocks. The loss is the mean absolute error of
+        least-squares fits in held-out blocks.
 
     Notes
     -----
-    Errors far from the median are cut. The sums of squares of each block are subtracted from the
-    sums of all cases. This takes O(n (q + p)²), and O((q + p)³) for each ridge and block.
+    The function limits errors far from the median. For each held-out block, it subtracts the sums
+    of squares of the block from the sums of all cases. The cost is O(n (q + p)²), and O((q + p)³)
+    for each ridge and block.
     """
     n, q = known.shape
     if n < max(2 * BLOCKS, CASES_PER_REGRESSOR * (q + predictors.shape[1])):
@@ -130,13 +135,16 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
 
 
 def _log_size(error: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the logarithm (n,) of error sizes, relative to the spread, limited from below."""
+    """Return the logarithm (n,) of the sizes of errors, divided by the spread.
+
+    Very small sizes count as :data:`SMALLEST` times the mean size.
+    """
     size = np.abs(error) / np.where(spread > 0.0, spread, 1.0)
     return np.asarray(np.log(np.maximum(size, SMALLEST * size.mean() or 1.0)))
 
 
 def _standard(columns: FloatArray) -> FloatArray:
-    """Return columns (n, k) minus their means, over their standard deviations; 0 if constant."""
+    """Return standardised columns (n, k), with 0 for a constant column."""
     apart = columns - columns.mean(0)
     std = apart.std(0)
     varies = std > TINY * np.abs(columns).max(0, initial=0.0)
@@ -151,18 +159,19 @@ def fit_line(
     high: float = np.inf,
     predictors: IntArray = NONE,
 ) -> FloatArray:
-    """Fit a minimum-CRPS line, for errors of constant spread.
+    """Fit the line with the smallest CRPS, if errors have a constant spread.
 
     Parameters
     ----------
     mean, target : array of float64, shape (n,)
-        Complete cases.
+        Ensemble means and observations of complete cases.
     regressors : array of float64, shape (n, K)
         Further variables of the line.
     low, high : float
-        Bounds of the variable, infinite without a bound; targets beyond a bound are moved to it.
+        Bounds of the variable, infinite without a bound. The fit moves targets beyond a bound to
+        the bound.
     predictors : array of int, optional
-        Columns of the regressors that the fit shrinks.
+        Numbers of those columns of the regressors that the fit shrinks.
 
     Returns
     -------
@@ -171,9 +180,9 @@ def fit_line(
 
     Notes
     -----
-    This is the location of EMOS without the spread of the ensemble. The fit leaves out cases that
-    are not :func:`~xrecal.arrays.baselines.robust.believed`. If the slope on the mean would be
-    negative, it is 0, and the other coefficients are fitted without the mean.
+    The line is the location of EMOS with a constant spread. The fit leaves out cases that
+    :func:`~xrecal.arrays.baselines.robust.believed` does not mark. If the slope on the mean would
+    be negative, it is 0, and the fit of the other coefficients leaves out the mean.
     """
     near = believed(np.column_stack([mean, regressors]))
     x, y = np.ascontiguousarray(mean[near]), cut(target[near])

@@ -1,9 +1,9 @@
 """Weights and offsets of named members, such as the models of several centres.
 
 The weights minimise the squared error of the weighted mean over all places (Bates & Granger 1969,
-doi:10.1057/jors.1969.103). They are on the simplex, and a ridge shrinks them towards equal weights.
-Offsets are the differences between the biases of models, so a missing model does not shift the
-mean.
+doi:10.1057/jors.1969.103). Weights are not negative and sum to one, and a ridge shrinks them
+towards equal weights. The offset of a model is its bias minus the mean bias of all models. The
+offsets are subtracted from the members, so a missing model does not shift the mean.
 """
 
 from __future__ import annotations
@@ -21,59 +21,65 @@ from .lines import BLOCKS
 from .robust import cut, deviations
 
 PSEUDO_CASES = (math.inf, 1000.0, 300.0, 100.0)
-"""Ridges to try, as numbers of cases with errors of equal size; infinite for equal weights."""
+"""Ridges that the fit tries, as numbers of artificial cases with errors of equal size. With an
+infinite ridge, weights are equal."""
 
 FAR = 3.0
-"""Limit of errors, in typical errors of the mean, so that a spike does not decide the weights."""
+"""Limit of errors, as a multiple of the typical error of the mean of all models, so that a spike
+does not decide the weights."""
 
 NEAR = 2.0
-"""Limit of errors before their mean is a bias, in typical deviations."""
+"""Limit of the errors whose mean is the bias of a model, in typical deviations from the median."""
 
 LEAST = 0.02
-"""Share of the weights that is equal for all, so that a day with any one model has a forecast."""
+"""Share of the total weight that all models share equally, so that no weight is zero. A day with
+only one model then has a forecast, whatever the model."""
 
 CORRELATED = 0.9
-"""Largest autocorrelation in the error of an offset."""
+"""Largest autocorrelation that the standard error of an offset allows for."""
 
 FEWEST = 2 * BLOCKS
-"""Least number of dates: with fewer, models have equal weights and no offsets."""
+"""Least number of dates; with fewer dates, models have equal weights and no offsets."""
 
 CASES_OF_NONE = 30.0
-"""Number of artificial cases without an offset, as biases of models change with the season."""
+"""Number of artificial dates without an offset, which shrink offsets because biases of models
+change with the season."""
 
 ONE = float(2**20)
-"""Integer for one squared typical error: integer sums do not depend on their order."""
+"""Integer that stands for one squared typical error. The function adds integers, because a sum of
+integers does not depend on the order of the places."""
 
 ROUNDING = 1e-12
 
 
 def sums_size(n_members: int) -> int:
-    """Return the length of the result of :func:`error_sums`."""
+    """Return the length of the array that :func:`error_sums` returns."""
     return BLOCKS * (n_members**2 + 1)
 
 
 def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute biases of members and the squared errors of their differences.
+    """Compute biases of members, and how uncertain they are.
 
     Parameters
     ----------
     members : array, shape (L, n, m)
-        Forecasts in the order of time, NaN where a model is missing.
+        Forecasts of m models for n dates in the order of time, NaN where a model is missing.
     observations : array, shape (L, n)
         Observations, NaN if unknown.
 
     Returns
     -------
     bias : array of float64, shape (L, m)
-        Mean of member minus observation, in the unit of the variable; large errors are limited. NaN
-        without a case, and 0 if the observations have a bound: a shift would move members off it.
+        Mean of member minus observation, in the unit of the variable. The function limits large
+        errors. The bias is NaN without a case. It is 0 if the observations have a bound, because a
+        shift would move members off the bound.
     error : array of float64, shape (L, m)
-        Squared standard error of the bias minus the mean bias of all members; it allows for
-        autocorrelation.
+        Squared standard error of the difference between the bias of a member and the mean bias of
+        all members. It allows for autocorrelation.
 
     Notes
     -----
-    O(L n m).
+    The cost is O(L n m).
     """
     shape = len(members), members.shape[-1]
     bias, error = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -97,9 +103,10 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
 
 
 def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArray:
-    """Return biases (..., m) minus their mean, shrunk by squared errors (..., m); 0 if unknown.
+    """Return offsets (..., m): biases minus their mean, shrunk towards 0, and 0 if unknown.
 
-    The offsets are 0 with 40 dates, and grow with the number of dates.
+    The larger the squared errors (..., m), the more the function shrinks the offsets. Offsets are 0
+    with 40 dates or fewer, and grow with the number of dates.
     """
     apart = bias - mean_of_known(bias)[..., np.newaxis]
     size, noise = mean_of_known(apart**2), mean_of_known(np.where(np.isnan(bias), np.nan, error))
@@ -110,21 +117,23 @@ def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArra
 
 
 def error_sums(members: FloatArray, observations: FloatArray, bias: FloatArray) -> IntArray:
-    """Sum products of errors of members, without their biases, over places, for each block.
+    """Sum products of the errors of two members over places and dates, for each block of dates.
+
+    The function first subtracts the bias of each member.
 
     Parameters
     ----------
     members, observations : array, shape (L, n, m) and (L, n)
         As for :func:`member_biases`.
     bias : array, shape (L, m)
-        From :func:`member_biases`.
+        Biases, from :func:`member_biases`.
 
     Returns
     -------
     array of int64, shape (BLOCKS (m² + 1),)
-        For each block of dates, m x m products and the number of cases. The unit of products is the
-        squared typical error of the mean at a place, over 2**20. A missing model gets the mean
-        error of the others.
+        For each block of dates, the sums of m × m products, and the number of cases. The unit of
+        the products is the squared typical error of the mean of all models at the place, divided by
+        2**20. A missing model gets the mean error of the other models.
     """
     n, m = members.shape[1:]
     sums = np.zeros((BLOCKS, m * m + 1), np.int64)
@@ -155,20 +164,21 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
     sums : array of int64, shape (BLOCKS (m² + 1),)
         Result of :func:`error_sums`.
     n_dates : int
-        Number of dates, which is the unit of the ridge, because places of one date depend on each
-        other.
+        Number of dates. The function divides the ridge by this number, and not by the number of
+        cases, because the places of one date depend on each other.
     n_members : int
-        Members m.
+        Number m of members.
 
     Returns
     -------
     array of float64, shape (m,)
-        Positive, with sum one. Equal with fewer than 40 dates, or if no other weights are better in
-        held-out blocks of dates by more than one standard error.
+        Positive weights with sum one. Weights are equal with fewer than 40 dates, or if fewer than
+        10 blocks have cases. They are also equal unless other weights are better in held-out blocks
+        of dates, by more than one standard error.
 
     Notes
     -----
-    O(m³) for each of 20 blocks and 4 ridges.
+    The cost is O(m³) for each of 20 blocks and 4 ridges.
     """
     equal = np.full(n_members, 1 / n_members)
     table = sums.reshape(BLOCKS, -1).astype(np.float64)
@@ -191,12 +201,11 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
 
 
 def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
-    """Find weights w on the simplex that minimise w'Sw + ridge t |w - 1/m|².
+    """Find the weights w >= 0 with sum one that minimise w'Sw + ridge t |w - 1/m|².
 
-    Here t is the mean of the diagonal of S.
-
-    The method is an active set: it moves from equal weights towards the minimum of the free
-    weights, as long as no weight becomes negative.
+    t is the mean of the diagonal of S. The method begins with equal weights, and moves towards the
+    minimum until a weight becomes zero. It then fixes this weight at zero, and goes on with the
+    other weights. At a minimum it releases a fixed weight if this lowers the sum (active set).
     """
     m = len(square)
     weights, free = np.full(m, 1 / m), np.ones(m, np.bool_)
@@ -224,14 +233,14 @@ def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
 
 
 def as_weighted(forecasts: Forecasts, weights: FloatArray, offsets: FloatArray) -> Forecasts:
-    """Make ensembles (L, n, m) with weights, minus offsets, both (L, m)."""
+    """Subtract offsets (L, m) from ensembles (L, n, m), and add weights (L, m) to them."""
     loc = forecasts.loc - offsets[:, np.newaxis].astype(forecasts.loc.dtype)
     each = np.broadcast_to(weights[:, np.newaxis].astype(loc.dtype), loc.shape)
     return Forecasts(loc, None, np.array(each))
 
 
 def _errors(members: FloatArray, observations: FloatArray) -> FloatArray:
-    """Return member minus observation (n, m), NaN if not finite."""
+    """Return the errors (n, m), member minus observation; infinite errors become NaN."""
     errors = members.astype(np.float64) - observations[:, np.newaxis]
     return np.where(np.isfinite(errors), errors, np.nan)
 

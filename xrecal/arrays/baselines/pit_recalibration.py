@@ -1,4 +1,4 @@
-"""Probability integral transforms of past cases, and forecasts recalibrated by them."""
+"""Probability integral transforms (PIT) of past cases, and recalibration of forecasts by them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 SMALLEST_LEVEL = 2.0**-53
-"""Distance that levels of normal forecasts keep from 0 and 1: quantiles within 8.2 deviations."""
+"""Least distance of a level from 0 and 1 for normal forecasts, which have infinite quantiles at 0
+and 1. With this distance, quantiles stay within 8.2 standard deviations of the mean."""
 
 
 def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-    r"""Compute the probability integral transform of observations, randomised at jumps of the CDF.
+    r"""Compute the probability integral transform (PIT) of observations.
+
+    At jumps of the CDF, such as the probability of no rain, the PIT is random.
 
     Parameters
     ----------
     forecasts : Forecasts
-        Arrays (L, n, m).
+        Forecasts of n cases, arrays (L, n, m).
     observations : array of float, shape (L, n)
-        In the unit of the forecasts.
+        Observations y, in the unit of the forecasts.
     uniform : array of float, shape (L, n)
-        Numbers u in (0, 1), such as :func:`hash_uniform`.
+        Random numbers u in (0, 1), such as those of :func:`hash_uniform`.
 
     Returns
     -------
     array of float64, shape (L, n)
-        :math:`F(y-) + u (F(y) - F(y-))` in [0, 1], which is F(y) for normal distributions of
-        positive scale; NaN where the observation, u or the forecast is missing or invalid.
+        PIT :math:`F(y-) + u (F(y) - F(y-))` in [0, 1], where F is the CDF of the forecast and
+        :math:`F(y-)` its limit from below. For normal distributions of positive scale, the PIT is
+        F(y). It is NaN where the observation, u or the forecast is missing or invalid.
 
     Raises
     ------
@@ -42,8 +46,8 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
     Notes
     -----
-    The cost is O(m) per forecast. The result is uniform on (0, 1) if y is drawn from F, for any F.
-    It is 0 or 1 for an observation outside the range of an ensemble.
+    The cost is O(m) per forecast. If y is a random draw from F, the PIT is uniform on (0, 1),
+    whatever F is. The PIT is 0 or 1 for an observation outside the range of an ensemble.
 
     References
     ----------
@@ -80,7 +84,10 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
 
 def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-    """Return parts as contiguous float64, with weight 0 for ignored or invalid members."""
+    """Return members, scales and weights as contiguous float64.
+
+    Missing or invalid members get weight 0.
+    """
     loc, scale, weights = forecasts
     mass = np.ones(loc.shape) if weights is None else np.array(weights, np.float64, order="C")
     left_out = np.isnan(loc) | np.isnan(mass) | (verdicts(forecasts) != VALID)[..., np.newaxis]
@@ -92,20 +99,21 @@ def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatAr
 
 
 def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
-    r"""Compute quantiles of forecasts at the levels of past observations.
+    r"""Recalibrate forecasts: compute their quantiles at the PIT values of past observations.
 
     Parameters
     ----------
     forecasts : Forecasts
         New forecasts, arrays (L, T, m).
     levels : array of float, shape (L, n)
-        Past probability integral transforms in [0, 1], from :func:`pit_values`; NaN if unknown.
+        Levels of quantiles: PIT values of past cases in [0, 1], from :func:`pit_values`; NaN if
+        unknown.
 
     Returns
     -------
     array of the floating type of the forecasts, shape (L, T, n)
-        Members in the order of the levels, in the unit of the forecasts; NaN for a NaN level and
-        for a forecast that is missing or invalid.
+        Members of the recalibrated forecast in the order of the levels, in the unit of the
+        forecasts. They are NaN for a NaN level, and for a forecast that is missing or invalid.
 
     Raises
     ------
@@ -114,15 +122,17 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
 
     Notes
     -----
-    Let F be the forecast, and G the empirical distribution of the levels. The members that are not
-    NaN have the distribution :math:`G(F(\cdot))` if they have equal weights. For ensembles, the
-    quantile is the smallest member z whose F(z) reaches the level, and at level 0 the smallest
-    member. So the result stays in the range of the members. Normal distributions have no finite
-    quantile at 0 and 1. So their levels are clipped to ``SMALLEST_LEVEL`` and 1 minus this. This is
-    the smallest distance to 1 in float64. Observations farther out are moved in to 8.2 deviations.
+    Let F be the CDF of the forecast, and G the empirical CDF of the levels. The new members have
+    the CDF :math:`G(F(\cdot))` if the members that are not NaN get equal weights. For ensembles,
+    the quantile is the smallest member z whose F(z) reaches the level. At level 0 it is the
+    smallest member. So the new members stay in the range of the ensemble. Normal distributions have
+    no finite quantiles at the levels 0 and 1. So the function limits their levels to the range from
+    ``SMALLEST_LEVEL`` to 1 - ``SMALLEST_LEVEL``, where the distance from 1 is the smallest in
+    float64. New members of a normal forecast therefore lie within 8.2 standard deviations of its
+    mean.
 
-    O(n) per forecast, after sorting members and levels; for mixtures about ten evaluations of the
-    CDF per level.
+    The cost is O(n) per forecast, after sorting of members and levels. Mixtures of normal
+    distributions need about ten evaluations of the CDF per level.
 
     References
     ----------

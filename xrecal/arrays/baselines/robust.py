@@ -1,8 +1,8 @@
-"""Robust typical sizes, which outliers of the record hardly change.
+"""Robust typical sizes, which outliers in the record hardly change.
 
-Records have spikes, fill values and changes of unit. A least-squares line follows them, and is then
-wrong for every forecast beyond the record. The CRPS grows with the error, not with its square, so
-its line follows most cases.
+Records have spikes, fill values and changes of unit. A least-squares line follows such outliers,
+and then all forecasts are wrong. The CRPS grows with the error, not with the squared error, so the
+line with the smallest CRPS follows most cases.
 """
 
 from __future__ import annotations
@@ -16,31 +16,33 @@ from xrecal.arrays.order_statistics import median, select
 from xrecal.typing import FloatArray
 
 REACH = 20.0
-"""Typical deviations from the median within which predictors are plausible."""
+"""Number of typical deviations from the median within which the values of predictors are
+plausible."""
 
 EDGE = 8.0
-"""Limit of values, in typical deviations from the median, for a standard deviation. An outlier at
-100 then adds about a fifth to the standard deviation."""
+"""Limit of values in a standard deviation, in typical deviations from the median. In 100 cases, one
+outlier at this limit adds about a fifth to the standard deviation."""
 
 FAR = 1000.0
-"""Limit of a line's targets, in typical deviations: beyond it, only the sign matters."""
+"""Limit of errors of the ensemble mean, in typical deviations from the median, before the fit of a
+line. Beyond this limit, only the sign of an error matters."""
 
 TIED = 1e-12
-"""Deviations below this share of the median are rounding errors."""
+"""Deviations below this share of the median count as rounding errors."""
 
 
 def typical_size(values: FloatArray, most: float = 0.99) -> float:
-    """Return the mean size of the nonzero values (n,), with the largest ones limited; else 0.
+    """Return the mean absolute value of the nonzero values among (n,); 0 if all values are zero.
 
-    Values beyond the quantile ``most`` become that quantile. Most values may be zero, as at a dry
-    place.
+    The function limits absolute values to their quantile ``most``. It ignores zeros, because most
+    values may be zero, as at a dry place.
     """
     return float(_typical_size(np.ascontiguousarray(values, np.float64), most))
 
 
 @kernel
 def _typical_size(values: Vector, most: float) -> float:
-    """Do the work of :func:`typical_size`."""
+    """Compute the result of :func:`typical_size`, in compiled code."""
     size, k, total = np.empty(values.size), 0, 0.0
     for value in values:
         if value != 0.0:
@@ -57,7 +59,10 @@ def _typical_size(values: Vector, most: float) -> float:
 
 @kernel
 def deviations(values: Vector) -> Any:
-    """Return the median of values (n,) and typical size of deviations from it; 0 for a constant."""
+    """Return the median of values (n,), and the typical size of deviations from the median.
+
+    The size is 0 if all values are equal.
+    """
     if values.size == 0:
         return 0.0, 0.0
     middle = median(values)
@@ -70,9 +75,9 @@ def deviations(values: Vector) -> Any:
 
 @kernel
 def believed(predictors: Matrix) -> Any:
-    """Mark cases (n,) whose predictors (n, k) are all plausible, which means near their median.
+    """Mark cases (n,) whose predictors (n, k) are all plausible, which means near the median.
 
-    A line would go through a distant case, whatever the target of this case.
+    A case with a distant predictor would draw the line through itself, whatever its target is.
     """
     near = np.ones(predictors.shape[0], np.bool_)
     for k in range(predictors.shape[1]):
@@ -84,10 +89,10 @@ def believed(predictors: Matrix) -> Any:
 
 
 def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
-    """Limit values (n,) that are too many typical deviations from the median.
+    """Limit values (n,) to ``far`` typical deviations from the median.
 
     Median and deviations are those of ``past``, or of ``values`` if ``past`` is None. The default
-    limit is very far away. Values beyond it would drown all other values in rounding errors.
+    limit is very large: values beyond it would drown all other values in rounding errors.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)
@@ -97,7 +102,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
 
 
 def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
-    """Return observations (n,), with errors of the mean limited by :func:`cut`."""
+    """Return observations (n,), changed where :func:`cut` limits the error of the ensemble mean."""
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)

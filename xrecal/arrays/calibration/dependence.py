@@ -10,7 +10,7 @@ from xrecal.arrays.compiled import Cube, OutVector, inner, kernel
 from xrecal.typing import FloatArray
 
 SMALLEST = 4
-"""Least number of cases; with fewer, the U-centred products have no degrees of freedom."""
+"""Least number of cases; with fewer cases, the statistic is not defined."""
 
 CONSTANT = 1e-12  # centred distances below this fraction of the distances are rounding errors
 
@@ -21,34 +21,36 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     Parameters
     ----------
     x, y : array of float, shape (..., n, p) and (..., n, q)
-        n cases of two quantities with p and q components, each quantity in one unit. An example is
-        the ends of an interval and the probability integral transform. A case with NaN or infinity
-        is left out.
+        n cases of two quantities with p and q components. All components of a quantity have the
+        same unit. For example, x holds the two ends of an interval, and y the probability integral
+        transform. The function leaves out cases with NaN or infinity.
 
     Returns
     -------
     array of float64, shape (...)
-        :math:`R^*_n` in [-1, 1]. It is 0 on average for independent quantities, for which the
-        uncorrected form is positive. It is 1 if distances are equal up to a factor. It estimates
-        the square of the distance correlation and may be negative. NaN with fewer than 4 cases, or
-        if all cases, or all but one, are equal.
+        :math:`R^*_n` in [-1, 1], an estimate of the square of the distance correlation, which may
+        be negative. For independent quantities it is 0 on average, while the estimate without bias
+        correction is positive. It is 1 if the distances between cases in x are those in y, up to a
+        factor. It is NaN with fewer than 4 cases, or if all cases, or all but one, are equal.
 
     Raises
     ------
     ValueError
-        If shapes do not fit.
+        If the shapes of x and y do not match.
 
     Notes
     -----
-    With Euclidean distances :math:`a_{ij}`, their row sums :math:`a_{i\cdot}` and, for
-    :math:`i \ne j`,
+    Let :math:`a_{ij}` be the Euclidean distances between cases in x, and :math:`a_{i\cdot}` the row
+    sums of these distances. For :math:`i \ne j` let
 
     .. math:: A_{ij} = a_{ij} - \frac{a_{i\cdot} + a_{j\cdot}}{n - 2}
         + \frac{a_{\cdot\cdot}}{(n - 1)(n - 2)}
 
-    it is :math:`\langle A, B \rangle / \sqrt{\langle A, A \rangle \langle B, B \rangle}`, sums of
-    products over :math:`i \ne j`. O(n² (p + q)) time and O(n) memory per location: distances are
-    computed twice, not stored.
+    and let :math:`B_{ij}` be the corresponding numbers for y. The result is
+    :math:`\langle A, B \rangle / \sqrt{\langle A, A \rangle \langle B, B \rangle}`, where
+    :math:`\langle A, B \rangle` is the sum of :math:`A_{ij} B_{ij}` over :math:`i \ne j`. The cost
+    is O(n² (p + q)) time and O(n) memory per location, because the function computes distances
+    twice and does not store them.
 
     References
     ----------
@@ -79,7 +81,7 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
 
 @kernel
 def _fill_correlations(x: Cube, y: Cube, out: OutVector) -> None:
-    """Fill bias-corrected distance correlations (L,) of x (L, n, p) and y (L, n, q)."""
+    """Compute bias-corrected distance correlations (L,) of x (L, n, p) and y (L, n, q)."""
     kept, row_x, row_y = np.empty(x.shape[1], np.int64), np.empty(x.shape[1]), np.empty(x.shape[1])
     for cell in range(x.shape[0]):
         n = 0
@@ -114,7 +116,10 @@ def _distance(first, second):  # type: ignore[no-untyped-def]
 
 @inner
 def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
-    """Write row sums of distances over n - 2 into `row`; return their total over (n - 1)(n - 2)."""
+    """Write each row sum of distances, divided by n - 2, into `row`.
+
+    The function returns the sum of all distances, divided by (n - 1)(n - 2).
+    """
     n = kept.size
     for i in range(n):
         row[i] = 0.0
@@ -132,9 +137,10 @@ def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _correlation(x, y, kept, rows, means):  # type: ignore[no-untyped-def]
-    """Return the correlation of centred distances; NaN if one of them is zero up to rounding.
+    """Return the correlation of the centred distances in x and in y.
 
-    `rows` and `means` come from :func:`_row_means`, for x and for y.
+    It is NaN if all centred distances in x, or all in y, are zero up to rounding. `rows` and
+    `means` are pairs, for x and for y, from :func:`_row_means`.
     """
     (row_x, row_y), (mean_x, mean_y) = rows, means
     xx, yy, xy, size_x, size_y = 0.0, 0.0, 0.0, 0.0, 0.0

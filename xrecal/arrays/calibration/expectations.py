@@ -1,4 +1,4 @@
-"""Expectations of the Laplace kernel under forecasts of one location, and its bandwidth."""
+"""Expectations of the Laplace kernel under the forecasts of one location, and its bandwidth."""
 
 from __future__ import annotations
 
@@ -25,59 +25,64 @@ SUM_TOLERANCE = 1e-3
 
 
 class Points(NamedTuple):
-    """All N points of several forecasts, in ascending order."""
+    """All N points (members) of several forecasts, in ascending order."""
 
     z: FloatArray
-    """(N,)"""
+    """(N,) values of the points"""
     weights: FloatArray
-    """(N,), positive"""
+    """(N,) weight of each point in its forecast, positive"""
     owner: IntArray
-    """(N,) number of the forecast that each point belongs to"""
+    """(N,) number of the forecast of each point"""
 
 
 def laplace_expectations(
     forecasts: Forecasts, observations: FloatArray, bandwidth: float
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Compute the mean Laplace kernel of forecasts with observations, and of forecasts.
+    r"""Compute mean similarities of forecasts to observations, and of forecasts to each other.
+
+    The similarity of two values is their Laplace kernel.
 
     Parameters
     ----------
     forecasts : Forecasts
         n forecasts of one location in the unit u: arrays (n, m), or ``loc`` (m,) and ``weights``
-        (n, m) for points that all forecasts share. NaN marks a missing member. Weights must sum to
-        one within 1e-3; the function normalises them over the members present.
+        (n, m) for points that all forecasts share. NaN marks a missing member. The weights of a
+        forecast must sum to one within 1e-3; the function normalises them over the members that
+        are not missing.
     observations : array of float, shape (n,)
-        In u.
+        Observations in u.
     bandwidth : float
-        :math:`\theta > 0` of :math:`l(u, v) = \exp(-|u - v| / \theta)`, in u.
+        Parameter :math:`\theta > 0` of the kernel :math:`l(v, w) = \exp(-|v - w| / \theta)`, in u.
 
     Returns
     -------
     cross : array of float64, shape (n, n)
-        :math:`A_{ij} = E\,l(Z_i, y_j)` in [0, 1]; NaN for a forecast without members or a NaN
-        observation.
+        :math:`A_{ij} = E\,l(Z_i, y_j)` in [0, 1], where :math:`Z_i` has the distribution of
+        forecast i; NaN for a forecast without members or a NaN observation.
     within : array of float64, shape (n, n)
-        :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], where Z and Z' are independent also for i = j.
-        NaN for a forecast without members. Symmetric and positive semi-definite.
+        :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], where Z and Z' are independent, also for i = j;
+        NaN for a forecast without members. The matrix is symmetric and positive semi-definite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, the bandwidth is not positive, a value is infinite, a weight or
-        scale negative, or weights do not sum to one.
+        If shapes do not match, the bandwidth is not positive, a value is infinite, a weight or a
+        scale is negative, or weights do not sum to one.
 
     Notes
     -----
-    Takes O(N log N + N n) time for N points of positive weight in all. For S shared points it takes
-    O(S n) and one product of (n, S) matrices. Sums are exact, as products with a Laplace kernel of
-    sorted points are recursions. Mixtures of k normal distributions have a closed form for each
-    pair of components, O(n² k²): for X normal with mean d and standard deviation s
+    The function takes O(N log N + N n) time, where N is the number of points of positive weight in
+    all forecasts. For S shared points it takes O(S n) time and one product of (n, S) matrices. Sums
+    are exact, because a recursion over the sorted points computes them. Mixtures of k normal
+    distributions have a closed form for each pair of normal distributions, so they take O(n² k²)
+    time. If the difference X of two values is normal with mean d and standard deviation s, the
+    closed form is
 
     .. math:: E e^{-|X|/\theta} = \tfrac{1}{2} e^{-d^2/2s^2} \left[
        \mathrm{erfcx}\tfrac{s/\theta - d/s}{\sqrt 2} + \mathrm{erfcx}\tfrac{s/\theta + d/s}{\sqrt 2}
        \right]
 
-    O(n² + N) memory.
+    The memory is O(n² + N).
 
     References
     ----------
@@ -109,12 +114,15 @@ def laplace_expectations(
 
 
 def expectations(parts: Forecasts, y: FloatArray, theta: float) -> tuple[FloatArray, FloatArray]:
-    """Compute expectations (n, q), (n, n) of :func:`normalised` forecasts and finite y (q,)."""
+    """Compute cross (n, q) and within (n, n) as :func:`laplace_expectations` does.
+
+    The forecasts come from :func:`normalised`, and the observations y (q,) are finite.
+    """
     return cross_expectations(parts, y, theta), within_expectations(parts, theta)
 
 
 def cross_expectations(parts: Forecasts, y: FloatArray, theta: float) -> FloatArray:
-    """``E l(Z_i, y_j)`` (n, q)."""
+    """Compute ``E l(Z_i, y_j)`` (n, q)."""
     loc, scale, weights = _filled(parts)
     order = np.argsort(y)
     rows = np.empty((y.size, len(weights)))
@@ -130,7 +138,7 @@ def cross_expectations(parts: Forecasts, y: FloatArray, theta: float) -> FloatAr
 
 
 def within_expectations(parts: Forecasts, theta: float) -> FloatArray:
-    """``E l(Z_i, Z'_j)`` (n, n)."""
+    """Compute ``E l(Z_i, Z'_j)`` (n, n)."""
     loc, scale, weights = _filled(parts)
     within = np.empty((len(weights), len(weights)))
     if scale is not None:
@@ -147,7 +155,7 @@ def within_expectations(parts: Forecasts, theta: float) -> FloatArray:
 
 
 def pooled(parts: Forecasts) -> Points:
-    """All points of forecasts (n, m), in ascending order."""
+    """Return all points of forecasts (n, m) that have weight, in ascending order."""
     loc, _, weights = _filled(parts)
     owner, member = np.nonzero(weights > 0)
     z = loc[owner, member]
@@ -156,7 +164,7 @@ def pooled(parts: Forecasts) -> Points:
 
 
 def by_point(parts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Shared points (S,), ascending, and their weights (S, n) in each forecast."""
+    """Return shared points (S,), ascending, and their weights (S, n) in n forecasts."""
     loc, _, weights = _filled(parts)
     order = np.argsort(loc)
     return loc[order], np.ascontiguousarray(weights[:, order].T)
@@ -180,9 +188,10 @@ def _filled(parts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray
 def normalised(forecasts: Forecasts) -> Forecasts:
     """Return forecasts (n, m) of one location for compiled code, or raise ValueError.
 
-    The result is float64, with weights that sum to one. Ignored members have weight 0 and value 0.
-    The function removes members without weight if they are the majority, and shared members to
-    which no forecast gives weight.
+    The result is float64, with weights that sum to one. Missing members get weight 0 and value 0.
+    The function removes shared members to which no forecast gives weight. If each forecast has its
+    own members, and at most half of the members of any forecast have weight, the function moves
+    these members to the first columns and removes the other columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts
@@ -230,9 +239,9 @@ def _compact(loc: FloatArray, scale: FloatArray | None, mass: FloatArray) -> For
 def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Mark forecasts (L, n) with invalid weights or scales.
 
-    A forecast is invalid if a present member has a negative or infinite weight or scale, or if
-    weights, including those of missing members, do not sum to one. The function does not check
-    forecasts without members.
+    A forecast is invalid if a member that is not missing has a negative or infinite weight or
+    scale. It is also invalid if its weights, including those of missing members, do not sum to
+    one. The function does not check forecasts without members.
     """
     loc, scale, weights = forecasts
     there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
@@ -267,18 +276,18 @@ def _check_sound(forecasts: Forecasts) -> None:
 
 
 def target_bandwidth(observations: FloatArray) -> float:
-    """Compute the median distance between different observations.
+    """Compute the median positive distance between two observations.
 
     Parameters
     ----------
     observations : array of float, shape (n,)
-        Observations in a unit u; NaN ones are left out.
+        Observations in a unit u; the function leaves out NaN.
 
     Returns
     -------
     float
-        Exact median of the positive :math:`|y_i - y_j|` over pairs i < j, in u; NaN without such
-        pairs.
+        Exact median of the positive :math:`|y_i - y_j|` over pairs i < j, in u; NaN if no two
+        observations differ.
 
     Raises
     ------
@@ -287,8 +296,8 @@ def target_bandwidth(observations: FloatArray) -> float:
 
     Notes
     -----
-    O(n log n): one walk over sorted observations counts the pairs closer than a given distance, and
-    bisection over all floats takes at most 64 walks.
+    The cost is O(n log n). One walk over the sorted observations counts the pairs within a
+    distance. A bisection over all floats finds the median distance with at most 64 walks.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Compiled expectations of the Laplace kernel ``l(u, v) = exp(-|u - v| / theta)``.
 
-Functions take float64 C-contiguous arrays without checks: points ascend, weights are positive.
+Functions take float64 C-contiguous arrays and do not check them. Points (members) must be in
+ascending order, and weights must be positive.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ FAR = 10.0  # from here on, the expansion of exp(x²) erfc(x) in 1/x² has all d
 def fill_within_points(
     z: Vector, weights: Vector, owner: Indices, theta: float, out: OutMatrix
 ) -> None:
-    """``E l(Z_i, Z'_j)`` (n, n) of forecasts with points (N,), each with its weight and owner.
+    """Compute ``E l(Z_i, Z'_j)`` (n, n) of forecasts with points (N,).
 
-    One walk over the points updates, for a block of forecasts j, the sum of ``w exp((z' - base) /
-    theta)`` over earlier points. A point of forecast i adds this sum to (i, j). This counts each
-    pair of points once; the transpose adds the other order.
+    The owner of a point is the number of its forecast. A walk over the points updates the sum of
+    ``w exp((z' - base) / theta)`` over the earlier points z' of each forecast j, for a block of
+    forecasts. Each point of forecast i adds this sum to (i, j). The walk counts each pair of points
+    once; adding the transpose counts the pair in the other order.
     """
     n = out.shape[0]
     rise, fall = _rise_and_fall(z, theta)
@@ -63,7 +65,10 @@ def fill_within_points(
 
 @inner
 def _rise_and_fall(z: Any, theta: float) -> Any:
-    """Return ``exp((z - base) / theta)`` at each point, and a factor for earlier points."""
+    """Return ``exp((z - base) / theta)`` at each point, and a factor for the sum before it.
+
+    The factor is below 1 at points where the base moves, and 1 at all other points.
+    """
     rise, fall = np.empty(z.size), np.ones(z.size)
     base = z[0] if z.size else 0.0
     for p in range(z.size):
@@ -92,10 +97,10 @@ def _add_transpose(out: Any) -> None:
 def fill_cross_points(
     z: Vector, weights: Vector, owner: Indices, y: Vector, theta: float, out: OutMatrix
 ) -> None:
-    """``E l(Z_i, y_j)`` into (q, n), a row for each of the ascending y (q,).
+    """Compute ``E l(Z_i, y_j)`` as an array (q, n), with a row for each of the ascending y (q,).
 
-    Points between two neighbours of y are added to the sums one by one. All n sums are updated only
-    at each y, so the cost is O(N + q n).
+    The function keeps a sum for each forecast. A point changes the sum of its own forecast, and an
+    observation y changes all n sums, so the cost is O(N + q n).
     """
     state = np.zeros(out.shape[1])
     p = 0
@@ -119,7 +124,7 @@ def fill_cross_points(
 
 @kernel
 def fill_cross_shared(z: Vector, weights: Matrix, y: Vector, theta: float, out: OutMatrix) -> None:
-    """Do as :func:`fill_cross_points` for points (S,) and weights (S, n) of shared members."""
+    """Compute the array of :func:`fill_cross_points` for shared points (S,) with weights (S, n)."""
     state = np.zeros(out.shape[1])
     s = 0
     for j in range(y.size):
@@ -154,7 +159,10 @@ def _add(state: Any, row: Any, factor: float) -> None:
 
 @kernel
 def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> None:
-    """Fill ``sum_{t < s} l(z_t, z_s) w_t + w_s / 2`` (S, n): the lower half of L times W'."""
+    """Compute ``sum_{t < s} l(z_t, z_s) w_t + w_s / 2`` (S, n).
+
+    Points z (S,) have weights w (S, n).
+    """
     state = np.zeros(weights.shape[1])
     for s in range(z.size):
         if s > 0:
@@ -166,10 +174,11 @@ def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> Non
 
 @kernel
 def mean_laplace(gap: float, scale: float, theta: float) -> float:
-    """``E exp(-|X| / theta)`` for X normal around ``gap`` with standard deviation ``scale`` >= 0.
+    """Compute ``E exp(-|X| / theta)`` for X normal with mean ``gap`` and deviation ``scale`` >= 0.
 
-    The result is ``exp(-d²/2s²) / 2`` times the sum of ``erfcx((s/theta -+ d/s) / sqrt 2)``, in an
-    order without overflow.
+    With mean d and standard deviation s, the result is ``exp(-d²/2s²) / 2`` times the sum of
+    ``erfcx((s/theta - d/s) / sqrt 2)`` and ``erfcx((s/theta + d/s) / sqrt 2)``. The function orders
+    the operations so that no part overflows.
     """
     gap = abs(gap)
     if scale == 0.0:
@@ -188,7 +197,7 @@ def mean_laplace(gap: float, scale: float, theta: float) -> float:
 
 @inner
 def _scaled_erfc(x: float) -> float:
-    """``exp(x²) erfc(x)`` for x >= 10."""
+    """Compute ``exp(x²) erfc(x)`` for x >= 10."""
     term, total = 1.0, 1.0
     for k in range(1, 9):
         term *= -(2 * k - 1) / (2.0 * x * x)
@@ -200,7 +209,7 @@ def _scaled_erfc(x: float) -> float:
 def fill_within_normals(
     loc: Matrix, scale: Matrix, weights: Matrix, theta: float, out: OutMatrix
 ) -> None:
-    """``E l(Z_i, Z'_j)`` (n, n) of mixtures of normal distributions (n, k)."""
+    """Compute ``E l(Z_i, Z'_j)`` (n, n) of n mixtures of k normal distributions."""
     for i in range(loc.shape[0]):
         for j in range(i + 1):
             total = 0.0
@@ -219,7 +228,7 @@ def fill_within_normals(
 def fill_cross_normals(
     loc: Matrix, scale: Matrix, weights: Matrix, y: Vector, theta: float, out: OutMatrix
 ) -> None:
-    """``E l(Z_i, y_j)`` into (q, n), for mixtures (n, k) and y (q,)."""
+    """Compute ``E l(Z_i, y_j)`` as an array (q, n), for n mixtures of k normals and y (q,)."""
     for j in range(y.size):
         for i in range(loc.shape[0]):
             total = 0.0
@@ -231,7 +240,7 @@ def fill_cross_normals(
 
 @kernel
 def median_positive_gap(z: Vector) -> float:
-    """Median of the positive differences among ascending z (n,); NaN without any. O(n log)."""
+    """Return the median positive difference among ascending z (n,), or NaN if all are equal."""
     n = z.size
     ties = _pairs_within(z, 0.0)
     positive = n * (n - 1) // 2 - ties
@@ -245,7 +254,7 @@ def median_positive_gap(z: Vector) -> float:
 
 @inner
 def _pairs_within(z: Any, gap: float) -> int:
-    """Number of pairs that differ by at most ``gap``."""
+    """Return the number of pairs of z that differ by at most ``gap``."""
     count, i = 0, 0
     for j in range(z.size):
         while z[j] - z[i] > gap:
@@ -256,9 +265,10 @@ def _pairs_within(z: Any, gap: float) -> int:
 
 @inner
 def _gap_of_rank(z: Any, rank: int) -> Any:
-    """Difference of a given rank (from 1) among all pairs, by bisection over the floats themselves.
+    """Return the difference that has a rank (from 1) among the differences of all pairs of z.
 
-    Positive floats are in the same order as their bits, read as integers.
+    The search is a bisection over the bits of floats, read as integers: for positive floats, a
+    greater integer is a greater float.
     """
     gap = np.empty(1)
     bits = gap.view(np.int64)

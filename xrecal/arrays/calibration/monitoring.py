@@ -1,7 +1,9 @@
-"""Monitoring of calibration while forecasts verify: test martingales and a change detector.
+"""Monitoring of calibration while forecasts verify: e-values and a change detector.
 
-Both multiply bets (densities) against a uniform probability integral transform. Each bet depends
-only on information at the issue of its forecast, so evidence may be looked at after every case.
+Both multiply the values of bets over cases. A bet is a density of the probability integral
+transform (PIT) that differs from the uniform density. If forecasts are calibrated, no bet gains on
+average. Each bet uses only information from before the issue of its forecast, so users may look at
+the evidence after every case.
 """
 
 from __future__ import annotations
@@ -17,18 +19,18 @@ from xrecal.arrays.rows import check_probability, location_blocks, whole_number
 from xrecal.typing import FloatArray, IntArray
 
 PSEUDO_CASES = 10
-"""Number of standard normal cases with which the moments of the normal bet start."""
+"""Number of artificial standard normal cases from which the normal bet starts."""
 
 BINS, PSEUDO_IN_BIN = 10, 5
-"""Bins of the histogram bet, and the number of cases with which each starts."""
+"""Number of bins of the histogram bet, and number of artificial cases in each bin at the start."""
 
 TAIL = 1e-3
-"""All transforms that are nearer to 0 or 1 than this have the same bet. An observation outside all
-members of a recalibrated forecast has the transform 0 or 1; without the limit, one such case would
-be infinite evidence."""
+"""Distance from 0 and from 1 within which the normal bet is constant. An observation outside all
+members of a recalibrated forecast has a PIT of 0 or 1; without this limit, one such case would be
+infinite evidence."""
 
 LARGEST = 690.0
-"""Log of the largest e-value that is reported; doubles end at 709."""
+"""Logarithm of the largest e-value; a logarithm above 709 would overflow double precision."""
 
 BETS = (
     (0.6, 1.0),
@@ -41,49 +43,53 @@ BETS = (
     (0.25, 1.2),
     (-0.25, 1.2),
 )
-"""Means and standard deviations of the detector's bets, in standard deviations of the forecast."""
+"""Mean and standard deviation of each bet of the detector, on the scale of normal quantiles of the
+PIT, where calibrated forecasts have 0 and 1."""
 
 
 def calibration_e_values(
     pit: FloatArray, lag: npt.ArrayLike = 1, stretch: IntArray | None = None
 ) -> FloatArray:
-    r"""Compute e-values: evidence against calibration, valid after each case.
+    r"""Compute e-values: evidence against calibration that users may look at after each case.
 
     Parameters
     ----------
     pit : array of float, shape (..., p, n)
-        Probability integral transforms in [0, 1] of successive cases at p places. The evidence is
-        averaged over places. A missing case (NaN) does not change the evidence; a place without any
-        case does not count.
+        Probability integral transforms (PIT) in [0, 1] of successive cases at p places. The
+        function averages the evidence over places. A missing case (NaN) does not change the
+        evidence; a place without any case does not count.
     lag : int or array of int, shape (...)
-        Number of cases from the issue of a forecast to its verification, at least 1: when case
-        t is issued, cases up to t - lag have verified.
+        Number of cases between the issue of a forecast and its verification, at least 1. When the
+        forecast of case t is issued, cases up to t - lag have verified.
     stretch : array of int, shape (n,), optional
-        Number of the stretch that each case belongs to. The test restarts, without memory, where
-        the number changes.
+        Number of the stretch (part of the series) of each case. Where this number changes, the
+        test restarts without memory. By default, all cases are one stretch.
 
     Returns
     -------
     array of float64, shape (..., n)
         E-values, at least 0. For calibrated forecasts, the probability that an e-value of a stretch
-        reaches :math:`1/\alpha` is at most :math:`\alpha`. NaN without any case.
+        ever reaches :math:`1/\alpha` is at most :math:`\alpha`. E-values are NaN at locations
+        without any case.
 
     Raises
     ------
     ValueError
-        If a transform is outside [0, 1], or lag or stretch do not fit.
+        If a PIT is outside [0, 1], the lag is not a whole number of at least 1, or ``stretch`` does
+        not have shape (n,).
 
     Notes
     -----
-    There are two bets, densities f on (0, 1). The first is a normal density of
-    :math:`\Phi^{-1}(u)`, with the moments of past cases and of ten standard normal values. The
-    second is a histogram of ten bins that start with five cases each. Products of :math:`f_t(u_t)`
-    are martingales if :math:`u_t` is uniform given all information at issue, because :math:`f_t`
-    depends on this information alone [1]_. The mean of both bets, and the mean over places, are
-    martingales, too. With a lag of h, the test follows h martingales, each with every h-th case.
-    These martingales have different information, so the result is the largest of them, divided by
-    h. Within 0.001 of 0 and of 1 the normal bet is constant. O(p (h + n)) per location, plus O(h
-    n).
+    The test makes two bets, which are densities f of the PIT u on (0, 1). The first bet is a normal
+    density of :math:`\Phi^{-1}(u)`, with the mean and variance of past cases and of ten artificial
+    standard normal values. It is constant within 0.001 of 0 and of 1. The second bet is a histogram
+    of ten bins, with five artificial cases in each bin. Let :math:`u_t` be uniform, conditional on
+    all information at the issue of the forecast. Then the product of :math:`f_t(u_t)` over cases is
+    a martingale, which means that it does not grow on average. The reason is that :math:`f_t`
+    depends on this information alone [1]_. The mean of the two products, and its mean over places,
+    are martingales, too. With a lag of h, the test follows h martingales, each with every h-th
+    case. The h martingales use different information, so the result is the largest of their values,
+    divided by h. The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -121,30 +127,34 @@ def calibration_changes(
     pit, lag
         As for :func:`calibration_e_values`.
     run_length : int
-        Least mean number of cases to the first false detection, for calibrated forecasts.
+        Mean number of cases before the first false detection. For calibrated forecasts, the mean
+        is at least this number.
 
     Returns
     -------
     statistic : array of float64, shape (..., n)
-        At least 0. The detector reports a change at a case where the statistic reaches
-        ``run_length``, and restarts after this case. NaN without any case.
+        Evidence of a change, at least 0. The detector reports a change at a case where the
+        statistic reaches ``run_length``, and restarts after this case. The statistic is NaN at
+        locations without any case.
     since : array of int64, shape (..., n)
-        First case of the last detected change; -1 before the first detection.
+        Estimated first case after the last detected change; -1 before the first detection.
 
     Raises
     ------
     ValueError
-        If a transform is outside [0, 1], the run length is not a positive integer, or the lag does
-        not fit.
+        If a PIT is outside [0, 1], or the run length or the lag is not a positive whole number.
 
     Notes
     -----
-    The statistic is the mean of CUSUMs :math:`D_t = \max(D_{t-1}, 1) f(u_t)`, one for each of nine
-    normal densities f of :math:`\Phi^{-1}(u)`. The densities are fixed, so the detector stays fast
-    after a long calm. For any stopping time, the mean of :math:`D` is at most the mean number of
-    cases [1]_. With a lag of h there are h such statistics, each with every h-th case. The result
-    is half of the largest statistic, because at most a share :math:`t / A` of runs reaches A in one
-    of the h statistics within t cases. The change began where the largest CUSUM was last below 1.
+    The statistic is the mean of cumulative products (CUSUMs)
+    :math:`D_t = \max(D_{t-1}, 1) f(u_t)` of the PIT u. There is one product for each place and each
+    of nine normal densities f of :math:`\Phi^{-1}(u)`. The densities are fixed, so the detector
+    stays fast after a long time without changes. For calibrated forecasts and any stopping rule,
+    the mean of :math:`D` when the rule stops is at most the mean number of cases until then [1]_.
+    With a lag of h the function computes h such statistics, each with every h-th case. The result
+    is half of the largest statistic if h is 2 or more. The reason is that within t cases, at most a
+    share :math:`t / A` of calibrated series reaches A in one of the h statistics. The estimated
+    start of the change is the first case after the largest product was last at most 1. The cost is
     O(p (h + n)) per location, plus O(h n).
 
     References
@@ -173,7 +183,7 @@ def calibration_changes(
 
 
 def _transforms(pit: FloatArray) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Return transforms (L, p, n) away from 0 and 1, their normal quantiles, and the shape."""
+    """Return clipped PIT values (L, p, n), their normal quantiles, and the shape (...)."""
     from scipy.special import ndtri
 
     pit = np.asarray(pit)
@@ -197,7 +207,7 @@ def check_lags(lag: npt.ArrayLike, shape: tuple[int, ...]) -> IntArray:
 def _fill_e_values(
     pit: Cube, z: Cube, lags: Indices, stretch: Indices, e_values: OutMatrix
 ) -> None:
-    """Fill e-values (L, n) of transforms (L, p, n)."""
+    """Compute e-values (L, n) of PIT values (L, p, n)."""
     n = pit.shape[2]
     for location in range(len(pit)):
         known = _known(pit[location])
@@ -213,7 +223,7 @@ def _fill_e_values(
 
 @inner
 def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
-    """Fill e-values of the cases from ``start`` to ``stop``, without influence of earlier cases."""
+    """Compute the e-values of the cases from ``start`` to ``stop`` - 1, from these cases alone."""
     pit, z, known, lag = part
     log_e = np.zeros((lag, len(pit), 2))
     log_mean = np.zeros(lag)
@@ -237,7 +247,7 @@ def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
 
 @inner
 def _learn(u: float, z: float, learned: Any) -> None:
-    """Add a verified case: number, sum, squares, and bins."""
+    """Add a verified case to the number of cases, the two sums of moments, and the bins."""
     learned[0] += 1
     learned[1] += z
     learned[2] += z * z
@@ -251,7 +261,10 @@ def _bin(u: float) -> int:
 
 @inner
 def _log_bet(u: float, z: float, mean: float, std: float) -> float:
-    """Return the log of a normal density over the standard one; constant in the tails."""
+    """Return the log of the normal bet: a normal density divided by the standard normal density.
+
+    In each tail the bet is constant.
+    """
     if u <= TAIL or u >= 1 - TAIL:
         beyond = (abs(z) - mean if z > 0 else abs(z) + mean) / std
         mass = 0.5 * math.erfc(beyond / math.sqrt(2.0))
@@ -261,7 +274,7 @@ def _log_bet(u: float, z: float, mean: float, std: float) -> float:
 
 @inner
 def _log_mean(log_e: Any, known: Any) -> float:
-    """Return the log of the mean of e-values (p, 2) over places with cases."""
+    """Return the log of the mean of e-values over places with cases, from their logs (p, 2)."""
     largest = -np.inf
     for i in range(len(known)):
         if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:
@@ -275,7 +288,7 @@ def _log_mean(log_e: Any, known: Any) -> float:
 
 @inner
 def _known(pit: Any) -> Any:
-    """Mark places (p,) with any case, as 0 or 1."""
+    """Return 1 for each place (p,) with at least one case, and 0 for others."""
     known = np.zeros(len(pit), np.int64)
     for i in range(len(pit)):
         for u in pit[i]:
@@ -294,7 +307,7 @@ def _fill_changes(
     statistic: OutMatrix,
     since: OutIndexMatrix,
 ) -> None:
-    """Fill statistics and first cases (L, n) of changes in transforms (L, p, n)."""
+    """Compute statistics and first cases (L, n) of changes in PIT values (L, p, n)."""
     for location in range(len(pit)):
         known = _known(pit[location])
         if known.sum() > 0:
@@ -304,7 +317,7 @@ def _fill_changes(
 
 @inner
 def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
-    """Fill the statistic and first cases (n,) of changes."""
+    """Compute the statistic (n,) and the first cases (n,) of changes at one location."""
     pit, _, known, lag = part
     level = np.zeros((lag, len(pit), len(BETS)))
     begun = np.zeros(level.shape, np.int64)
@@ -326,7 +339,7 @@ def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
 
 @inner
 def _move(part: Any, t: int, level: Any, begun: Any) -> float:
-    """Multiply the CUSUMs (p, b) by the bets on case ``t``; return their sum."""
+    """Multiply the CUSUMs (p, b) by the bets on case ``t``; return the sum of all CUSUMs."""
     pit, z, _, _ = part
     total = 0.0
     for i in range(len(pit)):

@@ -1,4 +1,4 @@
-"""Test of calibration with observations that are drawn from the forecasts."""
+"""Test of calibration with artificial observations, drawn from the forecasts."""
 
 from __future__ import annotations
 
@@ -28,37 +28,39 @@ def montecarlo_test(
     location_number: int = 0,
     augmented: bool = False,
 ) -> float:
-    r"""Test whether forecasts are calibrated, with observations drawn from them.
+    r"""Test whether forecasts are calibrated, with artificial observations drawn from them.
 
     Parameters
     ----------
     forecasts, observations, augmented
-        As in :func:`case_matrix`. With ``augmented``, each draw picks one of the m + 1 points as
-        the observation: a permutation test.
+        As in :func:`case_matrix`. If ``augmented`` is True, each resample takes one of the m + 1
+        members of a case as its observation, which makes the test a permutation test.
     n_resamples, seed, location_number
         As in :func:`skce_test`.
 
     Returns
     -------
     float
-        :math:`(1 + \#\{U^* \ge U\}) / (B + 1)` with U the unbiased estimate of the SKCE; NaN
-        with fewer than two cases.
+        p-value :math:`(1 + \#\{U^* \ge U\}) / (B + 1)`. U is the unbiased estimate of the SKCE,
+        :math:`U^*` the estimate with the observations of a resample, and B the number of resamples.
+        NaN with fewer than two cases.
 
     Raises
     ------
     ValueError
-        As :func:`case_matrix`.
+        In the cases in which :func:`case_matrix` raises it.
 
     Notes
     -----
-    The level is exact for any number of independent cases, as the hypothesis states the
-    distribution of the observations. The bandwidth of the kernel on observations must not depend on
-    the observations. It is the median positive distance among one draw from each forecast. If
-    twenty draws show no difference, it is the median distance of the observations.
+    The level of the test is exact for any number of independent cases, because the forecasts state
+    the distribution of the observations under the hypothesis. The bandwidth of the kernel on
+    observations must not depend on the observations. So the function draws one value from each
+    forecast, and takes the median positive distance among these values. If the values are all
+    equal, it draws again. After twenty attempts it takes the median distance of the observations.
 
-    For weighted points, sums over forecasts are computed once at each point that can be drawn, so a
-    resample costs O(n²) additions. For mixtures of k normal distributions it takes O(n² k) closed
-    forms of 0.1 µs each, so use it for few cases.
+    For ensembles, the function sums over forecasts once at each member, so a resample costs O(n²)
+    additions. For mixtures of k normal distributions a resample takes O(n² k) evaluations of 0.1 µs
+    each, so use mixtures only with few cases.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def montecarlo_p_value(
 
 
 class _Drawing:
-    """Random observations from normalised forecasts."""
+    """Generator of random observations from normalised forecasts."""
 
     def __init__(self, parts: Forecasts, rng: np.random.Generator) -> None:
         loc, self.scale, weights = parts
@@ -120,7 +122,10 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Draw values (size, n), and the positions of their points among all points, row by row."""
+        """Draw values (size, n) and positions (size, n) of their members.
+
+        A position counts the members of all forecasts, one forecast after another.
+        """
         level = self.rng.random((size, self.n))
         point = np.empty(level.shape, dtype=np.int64)
         fill_points(level, self.total, self.last, point)
@@ -140,9 +145,10 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
 
 
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
-    """Compute sums ``sum_i k_ij E l(Z_i, z)`` for each point z of each forecast j, row by row.
+    """Compute ``sum_i k_ij E l(Z_i, z)`` for each member z of each forecast j.
 
-    The computation runs over some of the points at a time.
+    The result has all members of the first forecast, then those of the second, and so on. The
+    function takes some of the members at a time to limit memory.
     """
     loc, _, weights = parts
     assert weights is not None
@@ -161,7 +167,10 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 @kernel
 def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix) -> None:
-    """Fill positions of points, drawn at levels (b, n) in [0, 1), in running totals (n, m)."""
+    """Find the members at random levels (b, n) in [0, 1), from cumulative weights (n, m).
+
+    The result (b, n) is the position of each member among the members of all forecasts.
+    """
     m = total.shape[1]
     for b in range(level.shape[0]):
         for i in range(level.shape[1]):
@@ -177,10 +186,10 @@ def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix
 
 @kernel
 def fill_pair_sums(values: Matrix, similarity: Matrix, theta: float, out: OutVector) -> None:
-    """Fill ``sum_ij k_ij exp(-|y_i - y_j| / theta)`` for each row y of values (b, n); k_ii = 0.
+    """Compute ``sum_ij k_ij exp(-|y_i - y_j| / theta)`` for each row y of values (b, n); k_ii = 0.
 
-    In ascending order, each y meets the earlier values of y. They are stored as ``exp((y' - base) /
-    theta)``, relative to a base not far below.
+    The function goes through y in ascending order. It keeps ``exp((y' - base) / theta)`` of the
+    earlier values y', and moves the base up with y to prevent overflow.
     """
     n = values.shape[1]
     behind, met = np.empty(n), np.empty(n)
@@ -224,7 +233,7 @@ def subtract_normal_errors(
 ) -> None:
     """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` for each row y of values.
 
-    Mixtures have locations, scales and weights (n, k).
+    ``mixtures`` has locations, scales and weights (n, k) of normal distributions.
     """
     loc, scale, weights = mixtures
     n = values.shape[1]

@@ -1,4 +1,4 @@
-"""Rank histograms: ranks of observations among ensemble members, and tests of flatness."""
+"""Rank histograms: ranks of observations among ensemble members, and tests for flat histograms."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ from .uniformity import count_by_bin
 
 
 class Flatness(NamedTuple):
-    """Tests of flat rank histograms, arrays (...) of float64; p-values are small if not flat."""
+    """Tests whether rank histograms are flat, as arrays (...) of float64.
+
+    A small p-value shows that a histogram is not flat.
+    """
 
     statistic: FloatArray
     """Pearson's chi-square; its degrees of freedom are the number of ranks minus one"""
     p_value: FloatArray
     slope: FloatArray
-    """Linear component: approximately standard normal if flat, positive if forecasts are too low"""
+    """Linear part of the differences from a flat histogram, positive if forecasts are too low;
+    nearly standard normal if forecasts are calibrated"""
     slope_p_value: FloatArray
     convexity: FloatArray
-    """U-shaped component: nearly standard normal if flat, positive if the spread is too small"""
+    """U-shaped part of the differences, positive if the spread is too small; nearly standard normal
+    if forecasts are calibrated"""
     convexity_p_value: FloatArray
 
 
 def observation_ranks(
     observations: FloatArray, members: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Find the rank of each observation among the members of its ensemble; draw among ties.
+    """Find the rank of each observation among the members of its ensemble, with random ties.
 
     Parameters
     ----------
@@ -41,26 +46,27 @@ def observation_ranks(
     members : array of float, shape (..., m)
         Equally weighted members.
     uniform : array of float, shape (...)
-        Numbers in (0, 1), such as :func:`xrecal.arrays.hash_uniform`, that choose among ties.
+        Random numbers in [0, 1], such as those of :func:`xrecal.arrays.hash_uniform`. They choose a
+        rank where members equal the observation.
 
     Returns
     -------
     rank : array of float64, shape (...)
         Number of members below the observation, from 0 to m. If k members equal the observation, as
-        on dry days, each of the k + 1 ranks is equally likely. NaN where the observation, the
-        number or any member is missing or infinite.
+        on dry days, each of the k + 1 possible ranks is equally likely. NaN where the observation,
+        the random number or any member is missing or infinite.
     n_members : array of int64, shape (...)
         Number of members that are not NaN, from 0 to m.
 
     Raises
     ------
     ValueError
-        If shapes do not match or a number is outside [0, 1].
+        If shapes do not match or a random number is outside [0, 1].
 
     Notes
     -----
     A rank among fewer members is on another scale, so a case with a missing member has no rank. If
-    a member is missing in all cases, remove it first. O(m) per case.
+    a member is missing in all cases, remove this member first. The cost is O(m) per case.
 
     References
     ----------
@@ -103,19 +109,20 @@ def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
     Parameters
     ----------
     ranks : array of float, shape (..., n)
-        Whole numbers from 0 to n_ranks - 1, as from :func:`observation_ranks`; NaN does not count.
+        Whole numbers from 0 to n_ranks - 1, such as ranks of :func:`observation_ranks`; the
+        function ignores NaN.
     n_ranks : int
         Number of members plus one, at least 2.
 
     Returns
     -------
     array of float64, shape (..., n_ranks)
-        Counts; NaN with fewer than 2 cases.
+        Number of cases of each rank; NaN with fewer than 2 cases.
 
     Raises
     ------
     ValueError
-        If a rank is out of range or not whole.
+        If a rank is out of range or not a whole number.
 
     Examples
     --------
@@ -146,26 +153,27 @@ def flatness_test(counts: FloatArray) -> Flatness:
     Returns
     -------
     Flatness
-        Arrays of shape (...). NaN where a count is NaN or there are fewer than 2 cases. The
-        convexity is NaN for 2 ranks, which cannot have a U shape.
+        Arrays of shape (...), with NaN where a count is NaN or there are fewer than 2 cases. The
+        convexity is NaN for 2 ranks, because two counts cannot have a U shape.
 
     Raises
     ------
     ValueError
-        If a count is negative or infinite, or there are fewer than 2 counts.
+        If a count is negative or infinite, or k is below 2.
 
     Notes
     -----
-    With :math:`x_i = (n_i - e) / \sqrt e` and the same expected count e in each rank, chi-square is
-    :math:`\sum x_i^2`. Slope and convexity are :math:`\sum u_i x_i` with contrasts u that are
-    linear and quadratic in i. The contrasts are orthogonal to each other and to a constant, and
-    have length one. So the squares of slope and convexity are two of the k - 1 independent parts of
-    chi-square [1]_. Each looks for one shape, so they detect a bias or a wrong spread with fewer
-    cases than chi-square.
+    Let :math:`n_i` be the count of rank i, e the expected count, which is the same for all ranks,
+    and :math:`x_i = (n_i - e) / \sqrt e`. Chi-square is :math:`\sum x_i^2`. Slope and convexity are
+    :math:`\sum u_i x_i` with coefficients u that are linear in i for the slope and quadratic in i
+    for the convexity. The two vectors u are orthogonal to each other and to a constant, and have
+    length one. So the squares of slope and convexity are two of the k - 1 independent parts of
+    chi-square [1]_. Slope and convexity each look for one shape, so they detect a bias or a wrong
+    spread with fewer cases than chi-square does.
 
-    p-values of chi-square are accurate from about 5 expected cases per rank. Slope and convexity
-    have one degree of freedom each. All p-values are valid for independent cases, and too small for
-    autocorrelated ones.
+    The p-value of chi-square is accurate if each rank has about 5 expected cases or more. The
+    squares of slope and convexity have one degree of freedom each. All p-values are valid for
+    independent cases, and too small for autocorrelated cases.
 
     References
     ----------
@@ -195,7 +203,10 @@ def flatness_test(counts: FloatArray) -> Flatness:
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:
-    """Return linear and quadratic contrasts (k,) of length one; quadratic is NaN for 2 ranks."""
+    """Return linear and quadratic coefficients (k,) of length one.
+
+    The quadratic coefficients are NaN for 2 ranks.
+    """
     linear = np.arange(k) - (k - 1) / 2
     quadratic = linear**2 - (linear**2).mean()
     if k == 2:

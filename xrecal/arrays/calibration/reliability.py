@@ -1,8 +1,8 @@
-"""Reliability of probabilities and quantiles by isotonic regression, and score decompositions.
+"""Reliability of probabilities and quantiles by isotonic regression, and parts of their scores.
 
-There are no bins to choose. Isotonic regression of the observations on the forecast gives the
-recalibrated forecast of each case. Miscalibration is the score of the forecast minus the score of
-the recalibrated forecast.
+Users choose no bins. An isotonic regression of the observations on the forecasts gives the
+recalibrated forecast of each case. Miscalibration is the score of the forecasts minus the score of
+the recalibrated forecasts.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from xrecal.typing import FloatArray
 
 
 class Decomposition(NamedTuple):
-    """Parts of a mean score, arrays (...) of float64 in its unit.
+    """Parts of a mean score, as arrays (...) of float64 in the unit of the score.
 
     Score = miscalibration - discrimination + uncertainty, up to rounding; no part is negative.
     """
 
     miscalibration: FloatArray
-    """Gain of recalibration: score of the forecast minus score of the recalibrated forecast"""
+    """Gain of recalibration: score of the forecasts minus score of the recalibrated forecasts"""
     discrimination: FloatArray
-    """Gain of the recalibrated forecast over the best constant forecast"""
+    """Score of the best constant forecast minus score of the recalibrated forecasts"""
     uncertainty: FloatArray
     """Score of the best constant forecast"""
     score: FloatArray
+    """Mean score of the forecasts"""
 
 
 def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomposition]:
@@ -48,15 +49,18 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     probability : array of float, shape (..., n)
         Forecast probability of each case, in [0, 1].
     event : array of bool or float, shape (..., n)
-        1 if the event happened, else 0. A case with NaN here or in the probability is left out.
+        1 if the event happened, else 0. The function leaves out cases with NaN in the event or in
+        the probability.
 
     Returns
     -------
     recalibrated : array of float64, shape (..., n)
-        Frequency of the event given the forecast, in [0, 1]. Plotted over the probability, it is
-        the curve of a reliability diagram. NaN for cases left out.
+        Estimated frequency of the event for the forecast probability of each case, in [0, 1]. This
+        frequency, plotted over the probability, is the curve of a reliability diagram. NaN for
+        cases left out.
     decomposition : Decomposition
-        Parts of the mean of :math:`(p - y)^2`. All parts are NaN with fewer than 2 cases.
+        Parts of the Brier score, the mean of :math:`(p - y)^2` for probabilities p and events y.
+        All parts are NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -66,10 +70,10 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     Notes
     -----
     The method is CORP: consistent, optimally binned, reproducible reliability by
-    pool-adjacent-violators [1]_. It finds the increasing function of the forecast with the smallest
-    Brier score. Cases with the same forecast have the same value. The regression is scored on the
-    cases that it is fitted to, so with few cases even a calibrated forecast shows some
-    miscalibration. O(n log n) per location.
+    pool-adjacent-violators [1]_. It finds the non-decreasing function of the forecast with the
+    smallest Brier score. Cases with the same forecast get the same value. The method scores this
+    function on the cases that it was fitted to. So with few cases, even calibrated forecasts show
+    some miscalibration. The cost is O(n log n) per location.
 
     References
     ----------
@@ -117,19 +121,21 @@ def quantile_reliability(
     forecast_quantile : array of float, shape (..., n)
         Forecast of the quantile in each case, in the unit of the observations.
     observations : array of float, shape (..., n)
-        Observations. A case with NaN or infinity here or in the forecast is left out.
+        Observations. The function leaves out cases with NaN or infinity in the observation or in
+        the forecast.
     level : float
         Level of the quantile, in (0, 1).
 
     Returns
     -------
     recalibrated : array of float64, shape (..., n)
-        Quantile of the observations given the forecast. Plotted over the forecast, it is the curve
-        of a reliability diagram. NaN for cases left out.
+        Estimated quantile of the observations for the forecast of each case. These quantiles,
+        plotted over the forecasts, are the curve of a reliability diagram. NaN for cases left out.
     decomposition : Decomposition
-        Parts of the mean of :math:`\max(\tau (y - q), (1 - \tau)(q - y))`, in the unit of the
-        observations. The constant forecast is the quantile of all observations. All parts are NaN
-        with fewer than 2 cases.
+        Parts of the quantile score, the mean of :math:`\max(\tau (y - q), (1 - \tau)(q - y))` for
+        the level :math:`\tau`, forecasts q and observations y, in the unit of the observations. The
+        best constant forecast is the quantile of all observations. All parts are NaN with fewer
+        than 2 cases.
 
     Raises
     ------
@@ -138,12 +144,12 @@ def quantile_reliability(
 
     Notes
     -----
-    The recalibrated forecast is the increasing function of the forecast with the smallest score
-    [1]_. If several functions have this score, it is the lowest one: the smallest observation at
-    which the CDF reaches the level. This is the quantile of isotonic distributional regression on
-    the forecast [2]_, computed by pool-adjacent-violators [3]_ without the CDFs. Cases with the
-    same forecast have the same value. O(n log n) time per location on most data, at worst O(n²),
-    and O(n) memory.
+    The recalibrated forecast is the non-decreasing function of the forecast with the smallest score
+    [1]_. If several functions have the smallest score, the result is the lowest of them. It equals
+    the quantile of isotonic distributional regression (IDR) on the forecast [2]_, the smallest
+    observation at which the CDF reaches the level. The function finds it by pool-adjacent-violators
+    [3]_, without computing the CDFs. Cases with the same forecast get the same value. The cost is
+    O(n log n) time per location on most data, at worst O(n²), and O(n) memory.
 
     References
     ----------
@@ -198,7 +204,10 @@ def _quantile_score(forecast: FloatArray, target: FloatArray, level: float) -> F
 
 @kernel
 def _fill_means(forecast: Matrix, event: Matrix, n_used: Indices, out: OutMatrix) -> None:
-    """Fill the isotonic regression (L, n) of events on ascending forecasts, usable cases first."""
+    """Compute the isotonic regression (L, n) of events on ascending forecasts.
+
+    Usable cases come first.
+    """
     n = forecast.shape[1]
     level, total, width, length = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)
     for cell in range(forecast.shape[0]):
@@ -223,9 +232,10 @@ def _fill_means(forecast: Matrix, event: Matrix, n_used: Indices, out: OutMatrix
 def _fill_quantiles(
     forecast: Matrix, target: Matrix, n_used: Indices, level: float, out: OutMatrix
 ) -> None:
-    """Fill isotonic quantiles (L, n) of observations, sorted by forecast, then by observation.
+    """Compute isotonic quantiles (L, n) for cases sorted by forecast, then by observation.
 
-    Usable cases come first. Each block is a sorted run of observations; pooling merges two runs.
+    Usable cases come first. A block is a group of neighbouring cases with one quantile; the
+    function sorts the observations of each block. If two blocks violate the order, it merges them.
     """
     n = forecast.shape[1]
     run, spare, value, start = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1, np.int64)
@@ -251,14 +261,14 @@ def _fill_quantiles(
 
 @inner
 def _lower_quantile(run, start, end, level):  # type: ignore[no-untyped-def]
-    """Return the smallest of ascending values from `start` to `end` whose CDF reaches the level."""
+    """Return the smallest value of the ascending `run[start:end]` whose CDF reaches `level`."""
     position = int(np.ceil((level - LEVEL_ROUNDING) * (end - start))) - 1
     return run[start + max(position, 0)]
 
 
 @inner
 def _merge(run, start, middle, end, spare):  # type: ignore[no-untyped-def]
-    """Merge two neighbouring ascending runs into one, from the end."""
+    """Merge the ascending `run[start:middle]` and `run[middle:end]` into one ascending run."""
     for i in range(middle, end):
         spare[i] = run[i]
     left, right, free = middle - 1, end - 1, end - 1

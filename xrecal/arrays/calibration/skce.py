@@ -1,7 +1,7 @@
-"""Squared kernel calibration error: its matrix over pairs of cases, estimates, tests.
+"""Squared kernel calibration error (SKCE): matrix over pairs of cases, estimates, and tests.
 
-Public functions come first. They share the steps below with :func:`skce_locations`: usable cases,
-the two kernels, the matrix, p-values by resampling.
+Public functions come first. The functions below them also serve :func:`skce_locations`: they select
+usable cases, and compute the two kernels, the matrix, and p-values by resampling.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ from .expectations import expectations, normalised, take_cases, target_bandwidth
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
-"""Share of the waves of :mod:`xrecal.arrays.serial` to use; a sum of squares has larger errors."""
+"""Argument ``share`` of :func:`xrecal.arrays.serial.block_lengths` for the test "serial". It is
+smaller than the default, because a sum of squares has larger errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
-"""Number of error directions checked for dependence, and number of iterations to find them."""
+"""Number of principal components of errors from which :func:`error_correlation` measures serial
+dependence, and number of iterations to find the components."""
 
 # Statistics within this share of the largest term count as equal. Otherwise rounding would decide
 # between a sample and an equal resample.
@@ -51,25 +53,25 @@ def skce_matrix(
     Parameters
     ----------
     similarity : array of float, shape (n, n)
-        :math:`k_{ij} = k(P_i, P_j)` of forecasts, symmetric.
+        Similarities :math:`k_{ij} = k(P_i, P_j)` of forecasts, symmetric.
     target : array of float, shape (n, n)
-        :math:`l_{ij} = l(y_i, y_j)` of observations, symmetric.
+        Similarities :math:`l_{ij} = l(y_i, y_j)` of observations, symmetric.
     cross : array of float, shape (n, n)
-        :math:`A_{ij} = E\,l(Z_i, y_j)` with Z from forecast i.
+        :math:`A_{ij} = E\,l(Z_i, y_j)`, where :math:`Z_i` has the distribution of forecast i.
     within : array of float, shape (n, n)
-        :math:`M_{ij} = E\,l(Z_i, Z'_j)`, where Z and Z' are independent also for i = j; symmetric.
+        :math:`M_{ij} = E\,l(Z_i, Z'_j)`, where Z and Z' are independent, also for i = j; symmetric.
 
     Returns
     -------
     array of float64, shape (n, n)
-        :math:`h_{ij} = k_{ij} (l_{ij} - A_{ij} - A_{ji} + M_{ij})`, without unit. Symmetric and
-        positive semi-definite for positive definite kernels; the mean of h over pairs of
-        independent cases is 0 if forecasts are calibrated.
+        :math:`h_{ij} = k_{ij} (l_{ij} - A_{ij} - A_{ji} + M_{ij})`, without unit. The matrix is
+        symmetric, and positive semi-definite if both kernels are positive definite. If forecasts
+        are calibrated, the terms of pairs of independent cases are 0 on average.
 
     Raises
     ------
     ValueError
-        If the four matrices are not square and of one shape.
+        If the four matrices are not square, or differ in shape.
 
     References
     ----------
@@ -99,12 +101,12 @@ def skce_unbiased(matrix: FloatArray) -> float:
     Parameters
     ----------
     matrix : array of float, shape (n, n)
-        From :func:`skce_matrix`.
+        Terms h, from :func:`skce_matrix`.
 
     Returns
     -------
     float
-        Below 2, possibly negative; NaN with fewer than two cases.
+        Estimate below 2, which may be negative; NaN with fewer than two cases.
 
     Raises
     ------
@@ -122,10 +124,10 @@ def skce_unbiased(matrix: FloatArray) -> float:
 
 
 def skce_biased(matrix: FloatArray) -> float:
-    r"""Compute the biased estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, with the terms i = j.
+    r"""Compute the biased estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, including terms i = j.
 
-    Parameters and errors as in :func:`skce_unbiased`; NaN without cases. The estimate is too large
-    by about the mean of :math:`h_{ii}`, divided by n.
+    Parameters and errors are those of :func:`skce_unbiased`. The result is NaN without cases. On
+    average the estimate is too large by about the mean of :math:`h_{ii}`, divided by n.
 
     Examples
     --------
@@ -146,27 +148,29 @@ def case_matrix(
     forecasts : Forecasts
         As in :func:`laplace_expectations`, in the unit u of the variable.
     observations : array of float, shape (n,)
-        In u.
+        Observations in u.
     augmented : bool
-        Whether each observation joins its own ensemble, which then has m + 1 equal members. The
-        distribution of a few exchangeable members is not calibrated, and the test detects this with
-        enough cases. The augmented ensemble is calibrated if observation and members are
-        exchangeable.
+        If True, the observation of each case becomes a further member of its plain ensemble, which
+        then has m + 1 members of equal weight. With few members, even an ideal ensemble has
+        sampling errors, which the test detects as lack of calibration if there are enough cases.
+        The augmented ensemble is calibrated if observation and members are exchangeable, which
+        means that the observation could be any of the members.
 
     Returns
     -------
     array of float64, shape (p, p)
-        Terms for the p cases with forecast and observation, without cases with infinite values. The
-        kernel on forecasts is :math:`\exp(-D^2/s)`, the kernel on observations is
-        :math:`\exp(-|y-y'|/\theta)`. Here s and theta are the median positive distances of
-        forecasts and of observations. The first kernel is 1 if all forecasts are equal; the result
-        is NaN if all observations are equal. Costs O(n² m), O(n² m²) for mixtures, and about five
-        arrays (n, n).
+        Terms h for the p cases that have a forecast and an observation, without infinite values.
+        The kernel on forecasts is :math:`\exp(-D^2/s)`, where D is the energy distance. The kernel
+        on observations is :math:`\exp(-|y-y'|/\theta)`. s is the median positive :math:`D^2`, and
+        theta is the median positive :math:`|y-y'|`. If all forecasts are equal, the kernel on
+        forecasts is 1. If all observations are equal, the result is NaN. The cost is O(n² m) time,
+        or O(n² m²) for mixtures of normal distributions, and the memory of about five arrays
+        (n, n).
 
     Raises
     ------
     ValueError
-        If shapes do not match, weights or scales are negative or infinite, weights do not sum to
+        If shapes do not match, a weight or a scale is negative or infinite, weights do not sum to
         one, or ``augmented`` is True for forecasts that are not plain ensembles.
 
     Examples
@@ -191,32 +195,37 @@ def skce_blocks(
     bandwidth: float | None = None,
     augmented: bool = False,
 ) -> FloatArray:
-    """Compute unbiased estimates of the SKCE from consecutive blocks of cases, for many cases.
+    """Compute unbiased estimates of the SKCE, one from each block of successive cases.
+
+    Blocks save time if there are many cases.
 
     Parameters
     ----------
     forecasts, observations, augmented
         As in :func:`case_matrix`.
     block_length : int
-        Number b of cases in a block, at least 2. Cases left over at the end are ignored.
+        Number b of cases in a block, at least 2. The function ignores cases after the last complete
+        block.
     forecast_bandwidth, bandwidth : float, optional
-        s of the kernel on forecasts and theta of the kernel on observations, in u. Each is by
-        default a median positive distance: s among at most 400 forecasts, always the same ones, and
-        theta among all observations.
+        Parameters s and theta of the kernels on forecasts and on observations, as in
+        :func:`case_matrix`, in u. By default, s is a median among at most 400 forecasts, which do
+        not depend on random numbers, and theta is a median among all observations.
 
     Returns
     -------
     array of float64, shape (p // b,)
-        The mean of these values estimates the SKCE without bias; NaN if all observations are equal.
+        Estimates from the blocks of the p usable cases. The mean of the estimates is an unbiased
+        estimate, too. All are NaN if all observations are equal.
 
     Raises
     ------
     ValueError
-        As :func:`case_matrix`, or if the block length is below 2 or a bandwidth not positive.
+        In the cases in which :func:`case_matrix` raises it, or if the block length is not a whole
+        number of at least 2, or a bandwidth is not positive.
 
     Notes
     -----
-    O(n b m) time, O(n m + b²) memory.
+    The cost is O(n b m) time and O(n m + b²) memory.
 
     Examples
     --------
@@ -242,58 +251,64 @@ def skce_test(
     location_number: int = 0,
     block_length: int | None = None,
 ) -> float:
-    r"""Test whether forecasts are calibrated, by resampling the matrix of their errors.
+    r"""Test whether forecasts are calibrated, by resampling the terms of the SKCE.
 
     Parameters
     ----------
     matrix : array of float, shape (n, n)
-        h of :func:`skce_matrix`.
+        Terms h, from :func:`skce_matrix`.
     test : {"bootstrap", "wild", "serial"}
-        "bootstrap" resamples cases. "wild" takes random signs, which keep their level better below
-        100 cases. "serial" rotates waves, for dependent cases.
+        "bootstrap" resamples cases. "wild" gives the errors random signs; with fewer than 100 cases
+        its level is more accurate than that of the bootstrap. "serial" rotates waves of the errors,
+        for autocorrelated cases.
     n_resamples : int, default 1000
         Number B of resamples.
     seed, location_number : int
-        Random numbers depend only on these two.
+        Random numbers depend only on the seed and the location number.
     block_length : int, optional
-        Number of successive cases, in order of time, that count as one; 1 for independent cases,
-        which "bootstrap" always assumes. By default 1 for "wild", and estimated for "serial"
-        (:func:`skce_block_length`).
+        Number of successive cases that count as one, with cases in order of time; 1 for independent
+        cases. "bootstrap" accepts only 1. The default is 1 for "wild"; for "serial" it is the
+        result of :func:`skce_block_length`.
 
     Returns
     -------
     float
-        Right-tailed p-value, :math:`(1 + \#\{T' \ge T\}) / (B + 1)`; NaN for fewer than two cases,
-        a matrix with NaN, or too few cases for their dependence ("serial").
+        p-value :math:`(1 + \#\{T' \ge T\}) / (B + 1)`, where T is the statistic and T' the
+        statistic of a resample. It is NaN for fewer than two cases and for a matrix with NaN. For
+        "serial" it is also NaN if the autocorrelation is too strong for the number of cases.
 
     Raises
     ------
     ValueError
-        If the matrix is not square, the test unknown, or a number out of range.
+        If the matrix is not square, the test is unknown, or a number is out of range.
 
     Notes
     -----
-    U and V are the unbiased and biased estimates, and C counts how often each of n cases is drawn,
-    with replacement. The bootstrap [1]_ compares :math:`\frac{n}{n-1} U - V` with
+    Let U be the unbiased and V the biased estimate. The bootstrap [1]_ draws n cases with
+    replacement, and C counts how often it draws each case. It compares
+    :math:`\frac{n}{n-1} U - V` with
 
     .. math:: \frac{1}{n^2} \Bigl[ \frac{n}{n-1} \bigl(C^T h C - C^T \mathrm{diag}\, h\bigr)
        - 2\, C^T h 1 \Bigr].
 
-    Random signs [2]_ compare :math:`n U` with
-    :math:`\varepsilon^T (h - \mathrm{diag}\, h)\, \varepsilon / (n - 1)`. With a block length b
-    the b cases of a block share their sign, and blocks begin at a random case, so that cases k
-    apart agree with correlation :math:`\max(1 - k/b, 0)` [3]_.
+    The test "wild" [2]_ compares :math:`n U` with
+    :math:`\varepsilon^T (h - \mathrm{diag}\, h)\, \varepsilon / (n - 1)` for random signs
+    :math:`\varepsilon`. With a block length b, the b cases of a block share one sign, and the first
+    block begins at a random case. So the signs of two cases that are k cases apart have the
+    correlation :math:`\max(1 - k/b, 0)` [3]_.
 
-    "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for random
-    directions a. G contains the products of the scaled sum of all errors and of their first
-    :math:`n / b - 1` cosine transforms. For calibrated forecasts these are independent with one
-    distribution [4]_. :math:`a_0` selects the sum. This is the test of
-    :func:`xrecal.arrays.diebold_mariano` for many dimensions, by rotations [5]_.
+    The test "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for
+    random directions a. G contains the products of the scaled sum of all errors and of the first
+    :math:`n / b - 1` cosine transforms of the errors. The direction :math:`a_0` selects the sum.
+    For calibrated forecasts, the sum and the transforms are independent and have one distribution
+    [4]_. So every direction has the same distribution, and the test uses random rotations [5]_. It
+    extends the test of :func:`xrecal.arrays.diebold_mariano` to errors with many dimensions.
 
-    A test that ignores serial dependence has p-values that are too small. With random signs, strong
-    dependence needs blocks many times longer than its range, and few blocks leave little power. The
-    cost is O(B n²) as matrix products, and O(n² log n + B n² / b²) for "serial". The memory is for
-    1e6 random numbers, or for one resample.
+    A test that ignores autocorrelation has p-values that are too small. With "wild", strong
+    autocorrelation needs blocks many times longer than the range of the autocorrelation. The test
+    has little power if only few such blocks fit the record. The cost is O(B n²), or
+    O(n² log n + B n² / b²) for "serial". The memory is for 1e6 random numbers, or for one resample
+    if it needs more.
 
     References
     ----------
@@ -334,18 +349,19 @@ def skce_test(
 
 
 def skce_block_length(matrix: FloatArray) -> int:
-    """Find the number of successive cases that count as one in the serial test of a matrix.
+    """Find the number of successive cases that count as one in the test "serial" of a matrix.
 
     Parameters
     ----------
     matrix : array of float, shape (n, n)
-        h of :func:`xrecal.arrays.skce_matrix`, cases in order of time.
+        Terms h, from :func:`xrecal.arrays.skce_matrix`, with cases in order of time.
 
     Returns
     -------
     int
-        At least 1. It follows from the lag-1 autocorrelations of the two leading principal
-        components of the errors; the larger result counts.
+        Block length, at least 1. The function computes a block length from the lag-1
+        autocorrelation of each of the two leading principal components of the errors, and returns
+        the larger block length.
 
     Raises
     ------
@@ -354,7 +370,7 @@ def skce_block_length(matrix: FloatArray) -> int:
 
     Notes
     -----
-    O(n²).
+    The cost is O(n²).
 
     Examples
     --------
@@ -369,18 +385,19 @@ def skce_block_length(matrix: FloatArray) -> int:
 
 
 def block_p_value(estimates: FloatArray) -> float:
-    r"""Compute the p-value of estimates from separate blocks of cases, from :func:`skce_blocks`.
+    r"""Compute the p-value of the SKCE from the estimates of :func:`skce_blocks`.
 
     Parameters
     ----------
     estimates : array of float, shape (q,)
-        Unbiased estimates of the SKCE.
+        Unbiased estimates of the SKCE from q blocks.
 
     Returns
     -------
     float
-        :math:`1 - \Phi(z)`, where z is the mean divided by its standard error. Equal estimates give
-        0 if they are positive, else 1. NaN with fewer than two blocks.
+        p-value :math:`1 - \Phi(z)`, where z is the mean of the estimates, divided by the standard
+        error of this mean. If all estimates are equal, the p-value is 0 for positive estimates,
+        else 1. It is NaN with fewer than two blocks.
 
     Raises
     ------
@@ -389,8 +406,8 @@ def block_p_value(estimates: FloatArray) -> float:
 
     Notes
     -----
-    The test is a normal approximation for many blocks, O(q). The order of cases decides which cases
-    share a block.
+    The p-value is a normal approximation, which needs many blocks. It depends on the order of the
+    cases, because the order decides which cases share a block. The cost is O(q).
 
     References
     ----------
@@ -425,7 +442,10 @@ def check_matrix(matrix: FloatArray) -> FloatArray:
 def usable_cases(
     forecasts: Forecasts, observations: FloatArray, augmented: bool = False
 ) -> tuple[Forecasts, FloatArray]:
-    """Return :func:`normalised` forecasts and observations of the cases that have both."""
+    """Return :func:`normalised` forecasts and observations of usable cases.
+
+    A usable case has a valid forecast and a finite observation.
+    """
     y = np.asarray(observations, dtype=np.float64)
     by_case = one_row_each(forecasts)
     if y.shape != by_case.loc.shape[:1]:
@@ -450,7 +470,7 @@ def usable_cases(
 
 
 def one_row_each(forecasts: Forecasts) -> Forecasts:
-    """Return forecasts with a row of ``loc`` for each case, also if cases share one row."""
+    """Return forecasts with a row of ``loc`` for each case, also if all cases share one row."""
     loc, scale, weights = forecasts
     if weights is not None and np.ndim(weights) == np.ndim(loc) + 1:
         return Forecasts(np.broadcast_to(loc[..., np.newaxis, :], weights.shape), scale, weights)
@@ -458,7 +478,7 @@ def one_row_each(forecasts: Forecasts) -> Forecasts:
 
 
 def squared_distances(parts: Forecasts) -> FloatArray:
-    """Squared energy distances (n, n) among :func:`normalised` forecasts."""
+    """Return squared energy distances (n, n) among :func:`normalised` forecasts."""
     loc, scale, weights = parts
     if loc.ndim == 1:
         return shared_distances(loc, weights)  # type: ignore[arg-type]
@@ -468,16 +488,17 @@ def squared_distances(parts: Forecasts) -> FloatArray:
 
 
 def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
-    """Kernel (n, n) of :func:`normalised` forecasts, and whether all forecasts are equal."""
+    """Return similarities (n, n) of :func:`normalised` forecasts, and True if all are equal."""
     squared = squared_distances(parts)
     s = positive_median(squared)
     return _decay(squared, s), not np.isfinite(s)
 
 
 def subset_bandwidth(parts: Forecasts) -> float:
-    """Median positive distance among at most 400 forecasts; infinite if all are equal.
+    """Return the median positive squared distance among at most 400 forecasts.
 
-    If the chosen forecasts are all equal, the median is taken among forecasts that differ.
+    If the chosen forecasts are all equal, the function chooses among forecasts that differ. The
+    result is infinite if all forecasts are equal.
     """
     loc, scale, weights = parts
     chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
@@ -491,20 +512,23 @@ def subset_bandwidth(parts: Forecasts) -> float:
 
 
 def matrix_of(parts: Forecasts, y: FloatArray, similarity: FloatArray, theta: float) -> FloatArray:
-    """Matrix h of :func:`normalised` forecasts and finite observations y (n,)."""
+    """Return the matrix h of :func:`normalised` forecasts and finite observations y (n,)."""
     target = _decay(np.abs(np.subtract.outer(y, y)), theta)
     return skce_matrix(similarity, target, *expectations(parts, y, theta))
 
 
 def _decay(distance: FloatArray, bandwidth: float) -> FloatArray:
-    """``exp(-distance / bandwidth)``, in place."""
+    """Overwrite distances with ``exp(-distance / bandwidth)``, and return them."""
     distance /= -bandwidth
     np.exp(distance, out=distance)
     return distance
 
 
 def block_estimates(parts: Forecasts, y: FloatArray, b: int, s: float, theta: float) -> FloatArray:
-    """Estimates (n // b,) of :func:`normalised` forecasts; ``s`` is infinite if all are equal."""
+    """Return SKCE estimates (n // b,) from blocks of :func:`normalised` forecasts.
+
+    ``s`` is infinite if all forecasts are equal.
+    """
     estimates = np.full(y.size // b, np.nan)
     for i in range(0 if np.isnan(theta) else estimates.size):
         block = slice(i * b, (i + 1) * b)
@@ -515,7 +539,7 @@ def block_estimates(parts: Forecasts, y: FloatArray, b: int, s: float, theta: fl
 
 
 def bootstrap_p_value(h: FloatArray, n_resamples: int, rng: np.random.Generator) -> float:
-    """p-value of the bootstrap of a float64 matrix; see :func:`skce_test`."""
+    """Return the p-value of the bootstrap for a float64 matrix; see :func:`skce_test`."""
     n = len(h)
     if n < 2 or np.isnan(h).any():
         return np.nan
@@ -537,7 +561,7 @@ def bootstrap_p_value(h: FloatArray, n_resamples: int, rng: np.random.Generator)
 def wild_p_value(
     h: FloatArray, n_resamples: int, rng: np.random.Generator, block_length: int = 1
 ) -> float:
-    """p-value with random signs of a float64 matrix; see :func:`skce_test`."""
+    """Return the p-value of the test "wild" for a float64 matrix; see :func:`skce_test`."""
     n = len(h)
     if n < 2 or np.isnan(h).any():
         return np.nan
@@ -552,7 +576,10 @@ def wild_p_value(
 def random_signs(
     rng: np.random.Generator, n_resamples: int, n: int, block_length: int
 ) -> FloatArray:
-    """Random signs (n_resamples, n), shared by b successive cases, from a random first case on."""
+    """Draw random signs (n_resamples, n), one sign for each block of successive cases.
+
+    The first block begins at a random case.
+    """
     if block_length == 1:
         return 2.0 * rng.integers(0, 2, (n_resamples, n), dtype=np.int8) - 1.0
     phase = rng.integers(0, block_length, (n_resamples, 1))
@@ -562,7 +589,10 @@ def random_signs(
 
 
 def sums_by_date(h: FloatArray, date: IntArray) -> FloatArray:
-    """Matrix (d, d) of sums over pairs of cases by date; cases (n,) have the dates 0, 1, ..."""
+    """Sum the terms of all pairs of cases for each pair of dates; return a matrix (d, d).
+
+    ``date`` (n,) is the number of the date of each case: 0, 1, ..., d - 1, ascending.
+    """
     n = int(date[-1]) + 1 if date.size else 0
     if n == len(h):
         return h
@@ -571,10 +601,11 @@ def sums_by_date(h: FloatArray, date: IntArray) -> FloatArray:
 
 
 def error_correlation(h: FloatArray) -> FloatArray:
-    """Lag-1 autocorrelations (2,) of the leading principal components of errors.
+    """Return lag-1 autocorrelations (2,) of the two leading principal components of the errors.
 
-    Errors of cases are vectors with products h (n, n), relative to their mean. The components come
-    from orthogonal iteration. Large components are accurate; small components matter less.
+    The errors of n cases are vectors; h (n, n) contains the products of pairs of vectors. The
+    function subtracts the mean error, and finds the components by orthogonal iteration. The
+    iteration is accurate for large components; errors in small components matter less.
     """
     n = len(h)
     centred = h - h.mean(0)
@@ -588,21 +619,21 @@ def error_correlation(h: FloatArray) -> FloatArray:
 
 
 def chosen_length(h: FloatArray) -> int:
-    """Number of successive cases that count as one; see :func:`xrecal.arrays.skce_block_length`."""
+    """Return the block length of a matrix; see :func:`xrecal.arrays.skce_block_length`."""
     return int(block_lengths(error_correlation(h), np.array(len(h)), SHARE).max())
 
 
 def shows_dependence(h: FloatArray) -> bool:
-    """Return whether errors of successive cases are more similar than by chance."""
+    """Return True if the errors of successive cases are more similar than by chance."""
     return bool(is_dependent(error_correlation(h), np.array(len(h))).any())
 
 
 def serial_p_value(
     h: FloatArray, n_resamples: int, rng: np.random.Generator, block_length: int, given: bool
 ) -> float:
-    """p-value of rotations of the slow waves of a float64 matrix; see :func:`skce_test`.
+    """Return the p-value of the test "serial" for a float64 matrix; see :func:`skce_test`.
 
-    NaN if waves are too few: fewer than 1 if the block length is given, else fewer than 3.
+    It is NaN with fewer than 3 waves, or without a wave if the user chose the block length.
     """
     n_waves = len(h) // block_length - 1
     if n_waves < (1 if given else FEWEST_WAVES) or np.isnan(h).any():
@@ -618,9 +649,9 @@ def serial_p_value(
 
 
 def generator(seed: int, location_number: int) -> np.random.Generator:
-    """Random number generator of a location, independent of other computations.
+    """Return the random number generator of a location, which depends on the arguments alone.
 
-    ``seed`` is any integer, taken modulo 2^64; the location number counts from 0.
+    ``seed`` is any integer; the function takes it modulo 2^64. Location numbers count from 0.
     """
     return np.random.default_rng(
         [int(seed) % 2**64, whole_number("location_number", location_number, 0)]
@@ -628,7 +659,10 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Yield numbers of resamples, of n numbers each, to draw at a time; always the same split."""
+    """Yield how many resamples to draw at a time, if each resample needs n random numbers.
+
+    The split depends on the arguments alone.
+    """
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
@@ -636,7 +670,7 @@ def chunks(n_resamples: int, n: int) -> Iterator[int]:
 
 @kernel
 def fill_counts(drawn: IndexMatrix32, out: OutMatrix) -> None:
-    """Count how often each case is drawn (b, n), from case numbers (b, n)."""
+    """Count how often each case occurs in each of b resamples (b, n) of case numbers."""
     for b in range(drawn.shape[0]):
         for i in range(drawn.shape[1]):
             out[b, i] = 0.0

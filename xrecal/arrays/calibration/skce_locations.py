@@ -1,4 +1,4 @@
-"""SKCE, p-values and status for forecasts and observations of many locations."""
+"""SKCE with p-values and status for the forecasts of many locations."""
 
 from __future__ import annotations
 
@@ -51,47 +51,51 @@ TESTS = ("serial", "bootstrap", "wild", "montecarlo", "block")
 ROUNDING = 1e-12
 HARMONICS = 2
 MOST = 0.5
-"""Share of the variance of forecast means from which on the test removes the annual cycle."""
+"""The test removes the annual cycle if it explains more than this share of the variance of the
+forecast means."""
 
 FEWEST_DATED = 20
-"""Least number of cases for an annual cycle."""
+"""Least number of cases from which the function estimates an annual cycle."""
 
 
 class SkceSettings(NamedTuple):
     """Settings of the squared kernel calibration error and its test."""
 
     test: str | None = None
-    """"serial", "bootstrap", "wild", "montecarlo" or "block", see :func:`xrecal.arrays.skce_test`,
-    :func:`xrecal.arrays.montecarlo_test` and :func:`xrecal.arrays.block_p_value`; None for no
-    test"""
+    """Name of the test: "serial", "bootstrap" or "wild" (see :func:`xrecal.arrays.skce_test`),
+    "montecarlo" (see :func:`xrecal.arrays.montecarlo_test`), or "block" (see
+    :func:`xrecal.arrays.block_p_value`). With None the function computes no test"""
     n_resamples: int = 1000
-    """Number of resamples of all tests except "block", which draws none"""
+    """Number of resamples of the test; the test "block" draws no resamples"""
     seed: int = 0
     """Seed of random numbers"""
     block_length: int | None = None
-    """For "serial" and "wild", the number of successive cases that count as one; by default
-    estimated, or 1. For "block", the cases in a block, at least 2; the root of n by default"""
+    """For "serial" and "wild", number of successive cases that count as one. By default, "serial"
+    estimates this number, and for "wild" it is 1. For "block", number of cases in a block, at least
+    2; by default the square root of the number of cases, rounded down"""
     augmented: bool = False
-    """True if each observation joins its own plain ensemble; see
+    """True if the observation of each case becomes a further member of its plain ensemble; see
     :func:`xrecal.arrays.case_matrix`"""
     simultaneous: int = 1
-    """For "serial", the number of successive cases of one date; blocks then count dates"""
+    """For "serial", number of successive cases that belong to one date. If it is above 1, a block
+    length is a number of dates"""
 
 
 ESTIMATE = SkceSettings()
 
 
 class SkceEstimates(NamedTuple):
-    """Squared kernel calibration errors and tests of locations, each (L,)."""
+    """Squared kernel calibration errors (SKCE) and tests of locations, as arrays (L,)."""
 
     skce: FloatArray
-    """Unbiased estimate, without unit, may be negative"""
+    """Unbiased estimate, without unit, which may be negative"""
     p_value: FloatArray
-    """Right-tailed"""
+    """p-value, small if forecasts are not calibrated"""
     status: IntArray
-    """Bits of ``xrecal.arrays.status.EVIDENCE_MEANINGS``"""
+    """Status bits, which ``xrecal.arrays.status.EVIDENCE_MEANINGS`` explains"""
     block_length: IntArray
-    """Number of successive cases, or dates, that the test counts as one; 0 without a test"""
+    """Number of successive cases, or dates, that count as one, or of cases in a block for "block";
+    0 without a test"""
 
 
 def skce_locations(
@@ -102,7 +106,7 @@ def skce_locations(
     location_numbers: IntArray | None = None,
     season: FloatArray | None = None,
 ) -> SkceEstimates:
-    """Compute the SKCE of forecasts, and a test of it, at each location.
+    """Compute the SKCE at each location, and test whether forecasts are calibrated.
 
     Parameters
     ----------
@@ -110,26 +114,28 @@ def skce_locations(
         Arrays (L, n, m) in the unit u of the variable; or ``loc`` (L, m) and ``weights``
         (L, n, m) for members that all cases of a location share.
     observations : array of float, shape (L, n)
-        In u, cases in order of time.
+        Observations in u, with cases in order of time.
     settings : SkceSettings
-        The test and its numbers; by default no test.
+        Test and its options; by default the function computes no test.
     location_numbers : array of int, shape (L,), optional
-        Number from 0 of each location in the whole data set. Its random numbers depend on this
-        number, so results do not depend on chunks. 0, 1, ... by default.
+        Number of each location in the whole data set, from 0; by default 0, 1, ... Random numbers
+        of a location depend on this number, so results do not depend on chunks.
     season : array of float, shape (L, n), optional
-        Fraction of the year of each case, in [0, 1). If two harmonics explain more than half of the
-        variance of the means of 20 or more forecasts, they are subtracted from forecasts and
-        observations. Otherwise the annual cycle would dominate the kernels.
+        Fraction of the year of each case, in [0, 1). The function fits yearly and half-yearly waves
+        to the forecast means if there are 20 cases or more. If the waves explain more than half of
+        the variance, the function subtracts them from forecasts and observations, because such an
+        annual cycle would dominate the kernels.
 
     Returns
     -------
     SkceEstimates
-        For "block", an estimate is the mean over blocks, NaN with fewer cases than one block.
-        p-values are in (0, 1], for "block" in [0, 1]; NaN without a test, with fewer than two
-        blocks, or with too few cases for their dependence. Estimate and p-value are NaN with fewer
-        than two cases with forecast and observation, if all observations are equal, or if any
-        forecast has invalid weights or scales. The function leaves out cases with infinite values;
-        the cases before and after such a case then count as successive.
+        For "block", the estimate is the mean over blocks, or NaN if the cases do not fill one
+        block. p-values are in (0, 1], or in [0, 1] for "block". They are NaN without a test. For
+        "block" they are also NaN with fewer than two blocks. For "serial" they are also NaN if the
+        autocorrelation is too strong for the number of cases. Estimate and p-value are NaN if fewer
+        than two cases have a forecast and an observation, if all observations are equal, or if any
+        forecast has invalid weights or scales. The function leaves out cases with missing or
+        infinite values; the cases before and after such a case then count as successive.
 
     Raises
     ------
@@ -139,8 +145,9 @@ def skce_locations(
 
     Notes
     -----
-    The cost is O(n² m + B n²) time and a few arrays (n, n) per location; with "block" it is O(n b
-    m). Each location has its own test, so with many locations some tests reject by chance.
+    With B resamples, the cost per location is O(n² m + B n²) time and the memory of a few arrays
+    (n, n). With "block" and b cases in a block, it is O(n b m) time. Each location has its own
+    test, so with many locations some tests reject calibration by chance.
 
     Examples
     --------
@@ -252,10 +259,11 @@ def default_block(n: int) -> int:
 def relative_to_season(
     parts: Forecasts, y: FloatArray, season: FloatArray
 ) -> tuple[Forecasts, FloatArray] | None:
-    """Return normalised forecasts and observations (n,) minus the annual cycle, if there is one.
+    """Return normalised forecasts and observations (n,) minus the annual cycle of the forecasts.
 
-    The cycle depends on forecasts and dates only. So forecasts that are calibrated given forecast
-    and date stay calibrated.
+    The result is None if :func:`annual_cycle` finds no cycle. The cycle depends only on forecasts
+    and dates. So forecasts that are calibrated, conditional on forecast and date, stay calibrated
+    after the subtraction.
     """
     loc, scale, weights = parts
     assert weights is not None  # set by normalised()
@@ -268,11 +276,11 @@ def relative_to_season(
 
 
 def annual_cycle(centre: FloatArray, season: FloatArray) -> FloatArray | None:
-    """Return the annual cycle (n,) of means of forecasts (n,), around their mean; or None.
+    """Return the annual cycle (n,) of forecast means (n,), relative to the mean of all cases.
 
-    The cycle is a least-squares fit of yearly and half-yearly waves to the fractions of the year
-    (n,). It is None if it explains at most half of the variance, after correction for degrees of
-    freedom.
+    The cycle is a least-squares fit of yearly and half-yearly waves at the dates ``season`` (n,),
+    in fractions of the year. The result is None with fewer than 20 cases, if a date is unknown, or
+    if the cycle explains at most half of the variance, after correction for degrees of freedom.
     """
     known = np.isfinite(season)
     n = int(known.sum())
@@ -308,7 +316,7 @@ def _from_matrix(
     settings: SkceSettings,
     number: int,
 ) -> tuple[float, float, bool, int, int]:
-    """Return SKCE, p-value, whether forecasts are equal, block length, and bits of the status."""
+    """Return SKCE, p-value, True if all forecasts are equal, block length, and status bits."""
     similarity, identical = forecast_similarity(parts)
     h = matrix_of(parts, y, similarity, theta)
     rng, n_resamples = generator(settings.seed, number), settings.n_resamples

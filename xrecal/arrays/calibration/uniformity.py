@@ -1,4 +1,4 @@
-"""Probability integral transforms, and tests that they are uniform, as if calibrated."""
+"""Tests whether probability integral transforms (PIT) are uniform, as for calibrated forecasts."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
 
 LEVELS = np.arange(1, 64) / 64
-"""Levels at which the serial test compares distributions."""
+"""Levels at which :func:`serial_uniform_test` compares the empirical CDF with the uniform CDF."""
 
 
 def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
-    """Count the cases in equal bins: the PIT histogram.
+    """Count the cases in bins of equal width: the PIT histogram.
 
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        Probability integral transforms in [0, 1], as from :func:`xrecal.arrays.pit_values`; NaN
-        cases are left out.
+        Probability integral transforms (PIT) in [0, 1], such as those of
+        :func:`xrecal.arrays.pit_values`; the function leaves out NaN.
     bins : int, default 10
         Number of bins, at least 1.
 
     Returns
     -------
     array of float64, shape (..., bins)
-        Counts in the bins from k / bins to (k + 1) / bins; only the last bin includes its right
-        end. NaN with fewer than 2 cases.
+        Number of cases in each bin from k / bins to (k + 1) / bins; only the last bin includes its
+        right end. NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -48,9 +48,10 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 
     Notes
     -----
-    Bins are those of :func:`numpy.histogram`. O(n) per location.
-    :func:`xrecal.arrays.flatness_test` tests the counts. A hump shows too much spread, a U too
-    little spread, and a slope a bias.
+    Bins are those of :func:`numpy.histogram`. The cost is O(n) per location.
+    :func:`xrecal.arrays.flatness_test` tests whether the counts are equal. A hump in the middle of
+    the histogram shows too much spread, a U shape shows too little spread, and a slope shows a
+    bias.
 
     Examples
     --------
@@ -69,7 +70,10 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 
 
 def count_by_bin(place: IntArray, known: npt.NDArray[np.bool_], n_bins: int) -> FloatArray:
-    """Count the known cases (L, n) in each bin 0, 1, ..., (L, n_bins); NaN with too few cases."""
+    """Count the known cases in each bin; return counts (L, n_bins), NaN with fewer than 2 cases.
+
+    ``place`` (L, n) is the number of the bin of each case, from 0.
+    """
     first = n_bins * np.arange(len(place))[:, np.newaxis]
     counted = np.bincount((place + first)[known], minlength=n_bins * len(place))
     counts = counted.reshape(len(place), n_bins).astype(np.float64)
@@ -78,19 +82,19 @@ def count_by_bin(place: IntArray, known: npt.NDArray[np.bool_], n_bins: int) -> 
 
 
 def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Two-sided Kolmogorov-Smirnov test of a uniform distribution on [0, 1].
+    r"""Test whether the PIT is uniform on [0, 1], by a two-sided Kolmogorov-Smirnov test.
 
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        As in :func:`pit_counts`. They must be randomised if forecasts give single values a
-        probability; otherwise dry days count against a calibrated forecast.
+        As in :func:`pit_counts`. If forecasts give single values a probability, as 0 for rain, the
+        PIT must be randomised; otherwise the test rejects calibrated forecasts because of dry days.
 
     Returns
     -------
     statistic, p_value : array of float64, shape (...)
         Largest distance :math:`\sup_u |F_n(u) - u|` of the empirical CDF from the uniform CDF, in
-        [0, 1], and its exact p-value; NaN with fewer than 2 cases.
+        [0, 1], and the exact p-value of this distance; NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -99,10 +103,10 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Notes
     -----
-    The result equals that of :func:`scipy.stats.kstest` with ``mode="exact"``. It is valid for
-    independent cases. For autocorrelated cases, p-values are too small; see
-    :func:`serial_uniform_test`. O(n log n) per location, plus SciPy's exact distribution [1]_,
-    which holds the GIL for tens of microseconds.
+    The result equals that of :func:`scipy.stats.kstest` with ``mode="exact"``. p-values are valid
+    for independent cases, and too small for autocorrelated cases; see :func:`serial_uniform_test`.
+    The cost is O(n log n) per location, plus SciPy's exact distribution [1]_. SciPy holds Python's
+    global lock (GIL) for tens of microseconds.
 
     References
     ----------
@@ -134,14 +138,14 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 class UniformTest(NamedTuple):
-    """Test of a uniform distribution that allows for autocorrelation, arrays (...)."""
+    """Result of :func:`serial_uniform_test`, as arrays (...)."""
 
     statistic: FloatArray
     """Largest distance of the empirical CDF from the uniform CDF"""
     p_value: FloatArray
-    """p-value, NaN with too few cases for their dependence"""
+    """p-value; NaN if the autocorrelation is too strong for the number of cases"""
     block_length: IntArray
-    """Number of successive dates that count as one; 0 with too few cases"""
+    """Number of successive dates that count as one; 0 with fewer than 2 cases"""
     dependent: npt.NDArray[np.bool_]
     """True if successive dates are more similar than by chance"""
 
@@ -154,25 +158,25 @@ def serial_uniform_test(
     seed: int = 0,
     simultaneous: int = 1,
 ) -> UniformTest:
-    r"""Kolmogorov-Smirnov test of a uniform distribution for autocorrelated cases.
+    r"""Test whether the PIT of autocorrelated cases is uniform, by a Kolmogorov-Smirnov test.
 
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        As in :func:`uniform_test`, cases in order of time.
+        As in :func:`uniform_test`, with cases in order of time.
     block_length : int, optional
-        Number of successive dates that count as one, from 1; estimated by default.
+        Number of successive dates that count as one, at least 1; estimated by default.
     n_resamples, seed : int
-        Number and seed of the random rotations, which are the same at all locations.
+        Number of random rotations, and their seed, which is the same at all locations.
     simultaneous : int, default 1
-        Number of successive cases of one date, such as the cases of all places; they may depend on
-        each other in any way.
+        Number of successive cases that belong to one date, such as the cases of all places. Cases
+        of one date may depend on each other in any way.
 
     Returns
     -------
     UniformTest
-        Arrays of shape (...). With single cases and blocks of 1 the p-value is that of
-        :func:`uniform_test`. NaN with fewer than 2 cases.
+        Arrays of shape (...). If ``simultaneous`` and the block length are 1, the p-value is that
+        of :func:`uniform_test`. Statistic and p-value are NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -182,18 +186,20 @@ def serial_uniform_test(
 
     Notes
     -----
-    Let :math:`e_t(u) = 1\{p_t \le u\} - u`, summed over the cases of a date. The scaled sum over
-    time and the cosine transforms of up to :math:`n / b - 1` half waves,
+    Let :math:`e_t(u)` be the sum of :math:`1\{p_t \le u\} - u` over the cases of date t, with PIT
+    :math:`p_t`, n the number of dates, and b the block length. The scaled sum over time and the
+    cosine transforms with up to :math:`n / b - 1` half waves,
 
     .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}
        \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
 
-    are nearly independent Gaussian processes of one distribution for calibrated forecasts, whatever
-    the dependence [1]_. Any rotation of them has the same property. The test compares the largest
-    :math:`|\Lambda_0(u)|` over 63 levels with the largest value after random rotations [2]_. It
-    tests a distribution as :func:`xrecal.arrays.diebold_mariano` tests a mean. Block lengths are
-    estimated for the PIT and for the square of its distance from ½; the larger one counts. O(n log
-    n) and O(n_resamples n / b) per location.
+    are nearly independent Gaussian processes with one distribution, if forecasts are calibrated. A
+    rotation does not change this distribution, whatever the autocorrelation of the cases [1]_. The
+    test compares the largest :math:`|\Lambda_0(u)|` over 63 levels u with the largest values after
+    random rotations [2]_. It is the test of :func:`xrecal.arrays.diebold_mariano`, for a
+    distribution instead of a mean. By default, the function estimates a block length for the PIT
+    and another for the square of its distance from ½, and takes the larger of the two. The cost is
+    O(n log n) plus O(n_resamples n / b) per location.
 
     References
     ----------
@@ -233,7 +239,7 @@ def serial_uniform_test(
 
 
 def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
-    """Sum e(u) at all levels, and two moments, over the cases (n,) of each date."""
+    """Sum e(u) at all levels, and two moments of the PIT (n,), over the cases of each date."""
     known = ~np.isnan(p)
     p = p[known, np.newaxis]
     centred = p - 0.5

@@ -1,12 +1,12 @@
-"""The embedding for many locations at once, written for any array library.
+"""The CKME for many locations at once, for arrays on a GPU.
 
-CuPy arrays are computed here; see :mod:`xrecal.arrays.dispatch`. The first axis counts locations.
-Functions use only the part that NumPy, CuPy and the array API standard share, with a few additions
-in :mod:`.namespace`. The comparison of ensembles is a CUDA kernel. All functions compute in float64
-and return the same floating type as the functions for NumPy.
+:mod:`xrecal.arrays.dispatch` calls these functions for CuPy arrays. The first axis of arrays counts
+locations. Functions use only features that NumPy, CuPy and the array API standard have in common.
+Only the distances between ensembles come from a CUDA kernel. All functions compute in float64, and
+return the floating type that the functions for NumPy return.
 
-``distance`` and ``ensembles`` compare ensembles, ``cases`` puts the cases of a location in order,
-``choosing`` tries the whole grid of ridges at once, ``ckme`` fits and ``weights`` predicts. The
-location with the most cases determines the shapes; unused entries of other locations have no
-weight.
+``distance_cuda`` and ``ensembles`` compute distances between ensembles. ``cases`` sorts the cases
+of each location, ``choosing`` tries all ridges at once, ``ckme`` fits, and ``weights`` computes
+forecasts. The location with the most cases determines the shapes of arrays; unused entries of other
+locations have no weight.
 """

@@ -26,51 +26,62 @@ __all__ = [
 ]  # fmt: skip
 
 WORKSPACE = 2**31
-"""Approximate bytes of the arrays of the locations that are computed at once."""
+"""Approximate memory, in bytes, for the arrays of locations that are computed at the same time."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """The n cases of L locations, float64: the usable ones first, in the order of time."""
+    """Sorted cases of L locations, in float64: usable cases come first, in order of time.
+
+    n is the number of cases, usable or not.
+    """
 
     ensembles: Ensembles
-    """(L, n) ensembles or their shapes; without members if a case is not usable"""
+    """(L, n) ensembles, or ensembles minus their means if the kernel compares only the shapes of
+    ensembles; without members if a case is not usable"""
     squared: Any
-    """(L, n, n) squared distances, 0 if a case is not usable"""
+    """(L, n, n) squared energy distances, 0 if a case is not usable"""
     mean: Any
-    """(L, n)"""
+    """(L, n) means of ensembles, 0 if a case is not usable"""
     variance: Any
-    """(L, n)"""
+    """(L, n) variances of ensembles, 0 if a case is not usable"""
     features: Any
-    """(L, n, k), 0 if a case is not usable"""
+    """(L, n, k) features, 0 if a case is not usable"""
     target: Any
     """(L, n) observations, 0 if a case is not usable"""
     used: Any
-    """(L, n) true if a case is usable"""
+    """(L, n) True if a case is usable"""
     root: Any
-    """(L, n) roots of the case weights, 1 for the largest; 0 if a case is not usable"""
+    """(L, n) square root of each case weight, divided by the largest root of the location; 0 if a
+    case is not usable"""
     median: Any
-    """(L,) median of the distances of forecasts that differ; infinite if no forecasts differ"""
+    """(L,) median of the positive distances between forecasts; infinite if all are equal"""
     precision: Any
     """(L, k) weight of each feature in the distance of covariates"""
     slot: IntArray
-    """(L, n) position of each usable case among all cases, on the host"""
+    """(L, n) position of each sorted case in the original order, on the host"""
     n_used: IntArray
-    """(L,) on the host"""
+    """(L,) number of usable cases, on the host"""
     laplace: bool
-    """True if the kernel takes D, not D²"""
+    """True if the kernel is a function of the energy distance D, False if of D²"""
     predictors: IntArray
-    """Columns of the features that centres shrink or leave out"""
+    """Numbers of those columns of the features that fits of centres shrink or leave out"""
 
     def gram(self, bandwidth: Any, strength: Any) -> Any:
-        """Return kernel matrices (L, n, n) with bandwidths and strengths (L,), scaled by roots."""
+        """Return kernel matrices (L, n, n), multiplied by the roots of case weights on both sides.
+
+        ``bandwidth`` (L,) belongs to the distances; ``strength`` (L,) is the weight of covariates.
+        """
         of = self.features
         found = similarity(self, self.squared, of, of, bandwidth, strength)
         return found * self.root[:, :, None] * self.root[:, None, :]
 
     @cached_property
     def on_host(self) -> Cases:
-        """Return the inputs for the fit of centres, on the host; members stay on the device."""
+        """Return cases with the inputs of the fit of centres on the host.
+
+        Ensembles and distances stay on the device.
+        """
         names = ["mean", "variance", "features", "target", "used", "root", "median", "precision"]
         return replace(self, **{name: to_host(getattr(self, name)) for name in names})
 
@@ -78,7 +89,11 @@ class Cases:
 def similarity(
     cases: Cases, squared: Any, ones: Any, others: Any, bandwidth: Any, strength: Any
 ) -> Any:
-    """Return the kernel (L, q, n) of squared distances, and of covariates (L, q, k), (L, n, k)."""
+    """Return the similarities (L, q, n) of q forecasts to n cases.
+
+    ``squared`` (L, q, n) are squared distances; ``ones`` (L, q, k) and ``others`` (L, n, k) are the
+    covariates of forecasts and of cases.
+    """
     xp = namespace(squared)
     distance = xp.sqrt(squared) if cases.laplace else squared
     exponent = distance / -bandwidth[:, None, None]
@@ -89,13 +104,16 @@ def similarity(
 
 
 def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of locations that fit into the workspace, with at least one location."""
+    """Yield slices of at least one location, so that the arrays of a slice fit into the workspace.
+
+    ``bytes_each`` is the memory that one location needs.
+    """
     step = max(1, WORKSPACE // max(bytes_each, 1))
     return (slice(start, start + step) for start in range(0, n_locations, step))
 
 
 def refuse_others(given: Calibration, settings: Settings) -> None:
-    """Raise TypeError for settings and inputs without an implementation for devices."""
+    """Raise TypeError for settings and inputs that have no implementation for devices."""
     if given.cases.scale is not None:
         raise TypeError(only_on_host("the distance of normal distributions"))
     if given.squared is not None or given.vectors is not None:
@@ -112,7 +130,7 @@ def refuse_others(given: Calibration, settings: Settings) -> None:
 def cases_of(
     given: Calibration, settings: Settings, half_life: FloatArray, block: slice
 ) -> tuple[Cases, Any]:
-    """Return cases of some locations, and whether each location has an invalid value (L,)."""
+    """Return the cases of some locations; mark locations (L,) that have an invalid value."""
     xp = namespace(given.observations)
     observations = given.observations[block, ...].astype(np.float64)
     features = given.features.values[block, ...]
@@ -169,14 +187,17 @@ def joint_weights(of: Any, circular: npt.NDArray[np.bool_], both: Any, n_used: I
 
 
 def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) -> Forecasts:
-    """Return ensembles of some locations, and of some of their cases."""
+    """Return the ensembles of some locations, for some cases."""
     loc, _, weights = forecasts
     weights = None if weights is None else weights[block, rows, :]
     return Forecasts(loc[block, rows, :], None, weights)
 
 
 def valid(forecasts: Forecasts) -> tuple[Any, Any]:
-    """Mark ensembles (L, n) with a valid member, and those in which an invalid member counts."""
+    """Mark ensembles (L, n) that are valid, and ensembles (L, n) that have an invalid member.
+
+    A member without weight is not invalid. A valid ensemble has at least one member.
+    """
     loc, _, weights = forecasts
     xp = namespace(loc)
     counts, bad = ~xp.isnan(loc), xp.isinf(loc)
@@ -189,7 +210,7 @@ def valid(forecasts: Forecasts) -> tuple[Any, Any]:
 
 
 def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
-    """Mean and variance (L, n) of ensembles; NaN without members."""
+    """Return mean and variance (L, n) of ensembles; NaN without members."""
     points, mass, known, _ = ensembles
     xp = namespace(points)
     mean = xp.where(known, xp.sum(points * mass, axis=-1), float("nan"))
@@ -199,8 +220,8 @@ def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
 def medians(squared: Any, n_used: IntArray) -> Any:
     """Return the median (L,) of positive entries of symmetric matrices (L, n, n), or infinity.
 
-    Entries of unused cases come last and are 0. With more than 400 cases, the median is taken over
-    the same fixed subset as on the host.
+    Entries of unused cases come last and are 0. With more than 400 cases, the function uses 400 of
+    them, the same as the function for NumPy.
     """
     xp, n = namespace(squared), squared.shape[-1]
     least = IDENTICAL * xp.max(squared, axis=(1, 2))
@@ -215,9 +236,10 @@ def medians(squared: Any, n_used: IntArray) -> Any:
 
 
 def median_above(values: Any, least: Any) -> Any:
-    """Return the median (L,) of entries of symmetric matrices above ``least`` (L,), or infinity.
+    """Return the median (L,) of those entries of symmetric matrices that exceed ``least`` (L,).
 
-    Each pair occurs twice, which does not change the median.
+    The result is infinite if no entry does. Each pair occurs twice, which does not change the
+    median.
     """
     xp = namespace(values)
     flat = xp.reshape(values, (values.shape[0], -1))
@@ -226,7 +248,7 @@ def median_above(values: Any, least: Any) -> Any:
 
 
 def middle_of(ascending: Any, count: Any) -> Any:
-    """Return the median (L,) of the first ``count`` entries of ascending rows (L, n)."""
+    """Return the median (L,) of the first ``count`` (L,) entries of ascending rows (L, n)."""
     xp = namespace(ascending)
     both = xp.stack([xp.floor((count - 1.0) / 2), xp.floor(count / 2)], axis=-1)
     at = xp.clip(both.astype(np.int64), 0, max(ascending.shape[-1] - 1, 0))

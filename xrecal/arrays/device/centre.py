@@ -1,4 +1,4 @@
-"""Positions of members at many locations; see :mod:`xrecal.arrays.ckme.centre`."""
+"""Centres and members at many locations; see :mod:`xrecal.arrays.ckme.centre`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Bounds(NamedTuple):
-    """Bounds (L,) of the variable on the host, infinite without a bound."""
+    """Lower and upper bounds (L,) of the variable on the host, infinite without a bound."""
 
     low: FloatArray
     high: FloatArray
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
         return Bounds(self.low[block], self.high[block])
 
     def moved(self, xp: Any) -> tuple[Any, Any]:
-        """Return the bounds (L, 1) as arrays of another library."""
+        """Return the bounds (L, 1) as arrays of the library ``xp``."""
         return xp.asarray(self.low[:, np.newaxis]), xp.asarray(self.high[:, np.newaxis])
 
 
@@ -43,10 +43,11 @@ def fit_centres(
     counted: npt.NDArray[np.bool_],
     bounds: Bounds,
 ) -> FloatArray:
-    """Fit coefficients (L, 4 + 2 k) of the support of each location (L,), on the host.
+    """Fit coefficients (L, 4 + 2 k) of the centres of each location, on the host.
 
-    The fit needs only the means, variances, covariates and observations of the training cases (L,
-    n), on the host. Covariates count if ``counted`` (L,) is true.
+    ``code`` (L,) is the kind of support. The fit needs only the means, variances, covariates and
+    observations of the training cases; ``train`` (L, n) marks these cases. The fit uses covariates
+    where ``counted`` (L,) is True.
     """
     n_locations, _, k = cases.features.shape
     coefficients = np.zeros((n_locations, 4 + 2 * k))
@@ -61,7 +62,7 @@ def fit_centres(
 
 
 def centres_of(code: IntArray, coefficients: Any, mean: Any, variance: Any, of: Any) -> Any:
-    """Return centre and spread (L, n) of forecasts, for the support of each location (L,)."""
+    """Return centre and spread (L, n) of forecasts; ``code`` (L,) is the kind of support."""
     xp = namespace(mean)
     variance = xp.where(xp.asarray(code == RATIO)[:, None], mean * mean, variance)
     k = of.shape[-1]
@@ -76,7 +77,7 @@ def centres_of(code: IntArray, coefficients: Any, mean: Any, variance: Any, of: 
 
 
 def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -> Any:
-    """Return errors (L, n) of the cases in units of their spread; infinite on a bound."""
+    """Return errors (L, n) of the cases in units of the spread; infinite on a bound."""
     xp, target = namespace(cases.target), cases.target
     of = cases.mean, cases.variance, cases.features
     centre, spread = centres_of(code, coefficients, *of)
@@ -86,7 +87,7 @@ def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -
 
 
 def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
-    """Return the limits of members between the bounds, from training cases (L, n)."""
+    """Return limits (L,) for members that are not on a bound, from training cases (L, n)."""
     rows = zip(cases.target, train, *bounds, strict=True)
     found = [inside_of_one(target[some], low, high) for target, some, low, high in rows]
     first, last = np.array(found).reshape(-1, 2).T
@@ -94,7 +95,10 @@ def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
 
 
 def members_of(centre: Any, spread: Any, error: Any, bounds: Bounds, limits: Bounds) -> Any:
-    """Return members (L, q, n) from centres (L, q) and errors (L, n), within limits."""
+    """Return members (L, q, n) from centres (L, q), spreads (L, q) and errors (L, n).
+
+    Members lie within the limits. Infinite errors give members on a bound.
+    """
     xp = namespace(error)
     low, high, first, last = (part[:, :, None] for part in (*bounds.moved(xp), *limits.moved(xp)))
     error = error[:, None, :]

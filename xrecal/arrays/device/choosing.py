@@ -1,4 +1,4 @@
-"""Choices for many locations at once, over the whole grid of kernels, supports and ridges."""
+"""Choice of settings at many locations at once: tries all kernels, supports and ridges."""
 
 from __future__ import annotations
 
@@ -27,37 +27,40 @@ from .stacked import linear, take
 __all__ = ["choose", "smallest_losses"]
 
 ARRAYS = 10
-"""Number of arrays of the size of the probabilities of a fold that exist at the same time."""
+"""Number of arrays, each as large as the probabilities of a fold, that exist at the same time."""
 
 
 class Fold(NamedTuple):
-    """One fold of each of L locations, on the host."""
+    """One fold of each of L locations, on the host.
+
+    Cases of a fold are held out, left out because they lie in the gap, or training cases.
+    """
 
     out: IntArray
-    """(L, g) cases that are held out or left out, held-out ones first"""
+    """(L, g) positions of held-out cases, followed by positions of cases in the gap"""
     n_out: IntArray
-    """(L,) number of these cases; further entries of a row have no meaning"""
+    """(L,) number of cases in a row of ``out``; further entries of the row have no meaning"""
     n_held: IntArray
-    """(L,)"""
+    """(L,) number of held-out cases"""
     train: npt.NDArray[np.bool_]
-    """(L, n) true for training cases"""
+    """(L, n) True for training cases"""
 
 
 class Tried(NamedTuple):
     """Mean losses of a location with G kernels, S supports and R ridges."""
 
     loss: FloatArray
-    """(G, S, R) mean losses, infinite if no setting can be tried"""
+    """(G, S, R) mean losses, infinite for settings that cannot be used"""
     by_fold: FloatArray
-    """(G, S, F, R) mean losses of each fold"""
+    """(G, S, F, R) mean losses in each fold"""
     silent: bool
-    """True if all forecasts are equal, and there are no covariates"""
+    """True if all forecasts are equal and the kernel uses no covariates"""
     by_group: bool
-    """True if folds are groups of cases, which must agree"""
+    """True if folds are groups of cases, most of which must agree on a ridge"""
 
 
 class Grid:
-    """All kernels, supports and ridges that the settings allow."""
+    """Grid of all kernels, supports and ridges that the settings allow."""
 
     def __init__(self, given: Calibration, settings: Settings) -> None:
         self.kernels, self.supports = candidates_of(
@@ -70,7 +73,7 @@ class Grid:
 def choose(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> Choices:
-    """Choose settings at each location, with half-lives (L,)."""
+    """Choose settings at each location, for half-lives (L,) of case weights."""
     grid = Grid(given, settings)
     choices = [Choices(int(grid.supports[0]))] * half_life.size
     n_cases = to_host(given.used).sum(-1)
@@ -85,7 +88,10 @@ def choose(
 def smallest_losses(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> FloatArray:
-    """Return the smallest loss (L,) of later cases, forecast from earlier ones, or infinity."""
+    """Return the smallest loss (L,) of all settings, if earlier cases predict later cases.
+
+    The loss is infinite at locations with too few cases.
+    """
     losses = np.full(half_life.size, math.inf)
     for place, tried in trials(given, settings, half_life, bounds, forward=True):
         losses[place] = tried.loss.min()
@@ -93,9 +99,10 @@ def smallest_losses(
 
 
 def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
-    """Choose support, kernel and ridge of a location; if losses are equal, the largest ridge.
+    """Choose the support, kernel and ridge of a location with the smallest loss.
 
-    The rules are those of :class:`xrecal.arrays.ckme.search.Search`.
+    Of several ridges with the smallest loss, the function chooses the largest. The rules are those
+    of :class:`xrecal.arrays.ckme.search.Search`.
     """
     loss, exponents, largest = tried.loss.copy(), grid.exponents, grid.exponents.size - 1
     if tried.silent:  # then no ridge has an effect
@@ -129,9 +136,10 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
 
 
 def _is_doubtful(by_fold: FloatArray, r: int) -> bool:
-    """Return whether groups disagree that a ridge is better than the largest one.
+    """Return True if it is doubtful that ridge ``r`` is better than the largest ridge.
 
-    ``by_fold`` are losses (F, R); see :meth:`xrecal.arrays.ckme.search.Search.doubt`.
+    It is doubtful if the mean gain over folds is below its standard error. ``by_fold`` (F, R) are
+    losses; see :meth:`xrecal.arrays.ckme.search.Search.doubt`.
     """
     gain = by_fold[:, -1] - by_fold[:, r]
     gain = gain[np.isfinite(gain)]
@@ -146,7 +154,10 @@ def trials(
     *,
     forward: bool,
 ) -> Iterator[tuple[int, Tried]]:
-    """Compute losses of each location with enough cases, for all kernels, supports and ridges."""
+    """Yield the number and the losses of each location that has enough cases.
+
+    Losses are for all kernels, supports and ridges.
+    """
     grid, n_slots = Grid(given, settings), given.step.size
     fold_by = given.groups, given.blocks
     axis = gap_axis(settings.gap, given.step, given.days)
@@ -174,7 +185,7 @@ def trials(
 
 
 def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
-    """Combine the first folds of all locations, then the second folds, and so on."""
+    """Yield the first folds of all locations together, then the second folds, and so on."""
     for f in range(max((one.n_out.size for one in folds), default=0)):
         role = np.full((len(folds), n), -1)  # 2: held out, 1: left out with them, 0: trained on
         for place, (cases, n_held, n_out) in enumerate(folds):
@@ -190,7 +201,7 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums of losses (G, S, F, L, R) over held-out cases, and their numbers (F, L)."""
+    """Return sums (G, S, F, L, R) of losses over held-out cases, and numbers (F, L) of cases."""
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -216,7 +227,7 @@ def losses_of(
 
 
 def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
-    """Yield ridges (R,) in parts for which left-out cases and all cases fit into the workspace."""
+    """Yield the ridges (R,) in parts, so that the arrays of a part fit into the workspace."""
     n_locations, n_out = fold.out.shape
     each = 8 * ARRAYS * n_locations * n_out * fold.train.shape[1]
     return (ridges[some] for some in blocks(ridges.size, each))
@@ -225,10 +236,11 @@ def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
 def _forecasts(
     cases: Cases, root: FloatArray, eigen: tuple[Any, Any], fold: Fold, ridges: FloatArray
 ) -> Any:
-    """Return probabilities (L, R, h, n) of held-out cases with all ridges.
+    """Return the weights (L, R, h, n) of training cases for held-out cases, with each ridge.
 
-    They are ``-C_gg^-1 C_gt`` for the left-out cases g, with ``C = (K + shift I)^-1``. One
-    eigendecomposition serves all ridges and folds.
+    Before the projection, weights are ``-C_gg^-1 C_gt`` with ``C = (K + shift I)^-1``, where K is
+    the kernel matrix, g are the cases in ``fold.out``, and t the training cases. ``eigen`` is the
+    eigendecomposition of K, which serves all ridges and folds.
     """
     xp, (values, vectors) = namespace(cases.target), eigen
     g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))
@@ -263,7 +275,7 @@ def _sums_of_crps(
     weights: Any,
     bounds: Bounds,
 ) -> Any:
-    """Sum the CRPS (L, R) over the held-out cases of a fold, with one support."""
+    """Return sums (L, R) of the CRPS over the held-out cases of a fold, for one support."""
     xp, host, h = namespace(cases.target), cases.on_host, int(weights.shape[2])
     coefficients = xp.asarray(fit_centres(code, host, fold.train, counted, bounds))
     error = errors_of(cases, code, coefficients, bounds)
@@ -287,7 +299,10 @@ def _sums_of_crps(
 
 
 def crps(weights: Any, points: Any, y: Any) -> Any:
-    """Compute the CRPS ``int (F - 1{z >= y})^2 dz`` of y (...) for points (..., k), ascending."""
+    """Compute the CRPS ``int (F - 1{z >= y})^2 dz`` of observations y (...).
+
+    F has the ascending points (..., k) with weights (..., k).
+    """
     xp = namespace(weights)
     below = xp.cumsum(weights, axis=-1)[..., :-1]
     low, high = points[..., :-1], points[..., 1:]

@@ -1,4 +1,4 @@
-"""The embedding fitted at many locations at once; see :mod:`xrecal.arrays.ckme.ckme`."""
+"""Fit of the CKME at many locations at once; see :mod:`xrecal.arrays.ckme.ckme`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def choose_ckme(
     half_life: float | str = math.inf,
     **described: Any,
 ) -> Choices:
-    """See :func:`xrecal.arrays.choose_ckme`. Choices are numbers, on the host."""
+    """Choose settings on a device; see :func:`xrecal.arrays.choose_ckme`.
+
+    The result has NumPy arrays on the host.
+    """
     given = _given(cases, observations, settings, described)
     return _chosen(given, settings, half_life, _bounds(given, settings)[0])
 
@@ -53,10 +56,11 @@ def fit_ckme(
     choices: Choices | None = None,
     **described: Any,
 ) -> FittedCKME:
-    """See :func:`xrecal.arrays.fit_ckme`.
+    """Fit the CKME on a device; see :func:`xrecal.arrays.fit_ckme`.
 
-    The fit is only for ensembles, without given distances, with the Euclidean projection and the
-    CRPS as the loss. The solver is exact for any number of cases.
+    The fit works only for ensembles, with the Euclidean projection and the CRPS as the loss. It
+    does not take distances that are known already. It is exact for any number of cases: it uses no
+    landmarks.
     """
     given = _given(cases, observations, settings, described)
     bounds, violated = _bounds(given, settings)
@@ -88,7 +92,7 @@ def fit_ckme(
 def _given(
     cases: Forecasts, observations: Any, settings: Settings, described: dict[str, Any]
 ) -> Calibration:
-    """Check settings and shapes, and fill in defaults."""
+    """Check settings and shapes, and replace missing arguments by defaults."""
     check_settings(settings, described.get("blocks", 5))
     given = calibration_of(cases, observations, **described)
     refuse_others(given, settings)
@@ -96,7 +100,7 @@ def _given(
 
 
 def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
-    """Return the bounds, and whether observations violate the given ones (L,)."""
+    """Return bounds; mark locations (L,) where observations are beyond the bounds of the user."""
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(
         to_host(given.observations), settings.bounds if centred else None
@@ -107,6 +111,6 @@ def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
 def _chosen(
     given: Calibration, settings: Settings, half_life: float | str, bounds: Bounds
 ) -> Choices:
-    """Return choices for each location, with the best half-life if the settings ask for it."""
+    """Choose settings at each location, and the half-life if ``half_life`` is a text."""
     losses = partial(smallest_losses, bounds=bounds)
     return choose(given, settings, half_lives(given, settings, half_life, losses), bounds)

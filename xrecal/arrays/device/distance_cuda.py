@@ -1,4 +1,7 @@
-"""Squared energy distances on a GPU: one thread per pair of ensembles, many locations at once."""
+"""Squared energy distances on a GPU at many locations at once.
+
+Each pair of ensembles has a thread of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,20 @@ if TYPE_CHECKING:
 cuda: Any = numba.cuda
 
 TILE = 16
-"""Side of the square of pairs that a block of threads compares."""
+"""Number of rows, and of columns, of the pairs that a block of threads compares."""
 
 MOST_LAYERS = 65535
-"""Largest number of blocks of a launch along its last axis; with more, a block takes several."""
+"""Largest number of blocks along the axis of locations. With more locations than this, a block
+computes several locations."""
 
 
 @cuda.jit(device=True)
 def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
-    """Compute ``2 int (F - G)^2`` of m ascending points and p ascending points in flat arrays.
+    """Compute ``2 int (F - G)^2`` for the CDFs F of m points x and G of p points y.
 
-    One walk merges the points: between two neighbouring points of either ensemble, F - G is the
-    difference of the masses that the walk has passed so far.
+    The points lie in flat arrays from ``at_x`` and ``at_y`` on, in ascending order. One walk passes
+    the points of both ensembles in ascending order. Between two points, F - G is the mass of x
+    passed so far, minus the mass of y passed so far.
     """
     i, j, below, total, at = 0, 0, 0.0, 0.0, 0.0
     u, v = x[at_x], y[at_y]
@@ -49,7 +54,10 @@ def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # typ
 
 @cuda.jit
 def _pairs(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-def]
-    """Fill distances (L, n, q) of flat rows. With ``same``, each pair is compared once."""
+    """Compute distances (L, n, q) of ensembles in flat arrays.
+
+    If ``same`` is True, the kernel compares each pair of ensembles only once.
+    """
     j, i = cuda.grid(2)
     n, q = out.shape[1], out.shape[2]
     if i < n and j < q and not (same and j >= i):
@@ -62,12 +70,15 @@ def _pairs(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-de
 
 
 def among(ensembles: Ensembles) -> Any:
-    """Squared energy distances (L, n, n) among ensembles: O(n² m / 2) per location."""
+    """Compute squared energy distances (L, n, n) among ensembles, in O(n² m / 2) per location."""
     return _distances(ensembles, ensembles, same=True)
 
 
 def across(ones: Ensembles, others: Ensembles) -> Any:
-    """Squared energy distances (L, n, q) from n ensembles to q others: O(n q (m + p))."""
+    """Compute squared energy distances (L, n, q) from n ensembles of m members to q of p members.
+
+    The cost per location is O(n q (m + p)).
+    """
     return _distances(ones, others, same=False)
 
 
@@ -88,12 +99,15 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
 
 
 def _view(array: Any) -> Any:
-    """Return a view of the same memory for Numba, without waiting for the stream."""
+    """Return a Numba array in the memory of an array, without waiting for pending work."""
     return cuda.as_cuda_array(array, sync=False) if is_on_device(array) else array
 
 
 def _stream(array: Any) -> Any:
-    """Return the stream of the array's library; its pending work on the array finishes first."""
+    """Return the CUDA stream of the library of an array, or 0 on the host.
+
+    On this stream, pending work on the array finishes before new work begins.
+    """
     if not is_on_device(array):
         return 0
     return cuda.external_stream(namespace(array).cuda.get_current_stream().ptr)

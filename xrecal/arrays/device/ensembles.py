@@ -13,22 +13,22 @@ __all__ = ["Ensembles", "across", "among", "arrange", "mean_apart", "squared_ene
 
 
 class Ensembles(NamedTuple):
-    """Sorted members of n ensembles at L locations, float64."""
+    """Sorted members of n ensembles at L locations, in float64."""
 
     points: Any
-    """(L, n, m) ascending; missing members are equal to the last of the other members"""
+    """(L, n, m) members, ascending; missing members are replaced by the largest member"""
     mass: Any
-    """(L, n, m) weights that sum to one, 0 for missing members"""
+    """(L, n, m) weights of the members, which sum to one; 0 for missing members"""
     known: Any
-    """(L, n) whether an ensemble has a member"""
+    """(L, n) True if an ensemble has a member"""
     sums: Any
-    """(L, 4) sum, number, negative minimum and maximum of the members"""
+    """(L, 4) sum, number, minus the minimum, and maximum of all members at a location"""
 
 
 def squared_energy_distance(
     x: Any, y: Any | None = None, *, x_weights: Any | None = None, y_weights: Any | None = None
 ) -> Any:
-    """See :func:`xrecal.arrays.squared_energy_distance`."""
+    """Compute distances on a device; see :func:`xrecal.arrays.squared_energy_distance`."""
     if y is None and y_weights is not None:
         raise ValueError("y_weights is given without y; pass x_weights for the weights of x")
     check_ensembles("x", x, x_weights)
@@ -40,7 +40,7 @@ def squared_energy_distance(
 
 
 def arrange(values: Any, weights: Any | None) -> Ensembles:
-    """Sort the members (L, n, m) of each ensemble; NaN and members of weight 0 do not count."""
+    """Sort the members (L, n, m) of each ensemble; NaN and members of weight 0 are missing."""
     xp = namespace(values)
     values = values.astype(np.float64)
     if 0 in values.shape:
@@ -73,24 +73,24 @@ def arrange(values: Any, weights: Any | None) -> Ensembles:
 
 
 def _nothing(xp: Any, values: Any) -> Ensembles:
-    """Empty result without locations, ensembles or members."""
+    """Return the empty result for values without locations, ensembles or members."""
     sums = xp.zeros((values.shape[0], 4))
     return Ensembles(values, values, xp.zeros(values.shape[:2], dtype=np.bool_), sums)
 
 
 def among(ensembles: Ensembles) -> Any:
-    """Squared energy distances (L, n, n) of ensembles among themselves."""
+    """Compute squared energy distances (L, n, n) among the n ensembles of each location."""
     squared = distances_for(ensembles.points).among(ensembles)
     return _rounded(squared, ensembles, ensembles)
 
 
 def across(ones: Ensembles, others: Ensembles) -> Any:
-    """Squared energy distances (L, n, q) from n ensembles to q others."""
+    """Compute squared energy distances (L, n, q) from n ensembles to q other ensembles."""
     return _rounded(distances_for(ones.points).across(ones, others), ones, others)
 
 
 def mean_apart(ensembles: Ensembles) -> Any:
-    """Mean distance (L, n) of two members of each ensemble, over all pairs."""
+    """Compute the mean distance (L, n) of two members of each ensemble, over all pairs."""
     points, mass = ensembles[:2]
     xp = namespace(points)
     moment = xp.cumsum(mass * points, axis=-1)
@@ -98,10 +98,11 @@ def mean_apart(ensembles: Ensembles) -> Any:
 
 
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
-    """Set distances of rounding size to 0, as on the host; NaN for ensembles without members.
+    """Set distances to 0 that are as small as rounding errors, as the functions for NumPy do.
 
-    The first ensembles may be new forecasts: a forecast must not change the rounding of another
-    one.
+    Distances of ensembles without members become NaN. The ensembles ``ones`` may be new forecasts,
+    which must not depend on each other. So the tolerance of a pair depends only on its own forecast
+    and on all of ``others``.
     """
     xp = namespace(squared)
     total, count, low, high = (others.sums[:, k] for k in range(4))

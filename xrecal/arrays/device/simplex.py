@@ -1,4 +1,7 @@
-"""Projection of signed weights, for all rows at once; see :mod:`xrecal.arrays.ckme.simplex`."""
+"""Projection of weights of any sign to weights >= 0 with sum one, for all rows at once.
+
+See :mod:`xrecal.arrays.ckme.simplex`.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ __all__ = ["simplex_rows"]
 
 
 def simplex_rows(beta: Any, used: Any) -> Any:
-    """Euclidean projection of the used entries of rows (..., n); other entries get no weight.
+    """Return the nearest weights >= 0 with sum one for the used entries of rows (..., n).
 
-    The method is Michelot's active set, repeated for all rows until no row changes.
+    Other entries get the weight 0. The method is the active set of Michelot. The function repeats
+    its step for all rows until no row changes.
     """
     xp = namespace(beta)
     top = xp.max(xp.where(used, beta, -float("inf")), axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Functions of stacked arrays and matrices of many locations."""
+"""Functions of arrays and matrices that are stacked over many locations."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 __all__ = ["linear", "take"]
 
 STACKED = 512
-"""Largest number of rows of matrices that the library gets together."""
+"""Largest number of rows of matrices that one call of the library solves together."""
 
 
 def take(xp: Any, values: Any, at: Any) -> Any:
-    """Select cases (L, k, ...) at positions (L, k), which differ by location, on host or device."""
+    """Select cases (L, k, ...) at positions (L, k), which differ between locations."""
     at = xp.asarray(np.ascontiguousarray(at, np.int64)) if isinstance(at, np.ndarray) else at
     wide = xp.reshape(at, (*at.shape, *[1] * (values.ndim - 2)))
     return xp.take_along_axis(values, xp.broadcast_to(wide, (*at.shape, *values.shape[2:])), axis=1)
 
 
 def linear(xp: Any, name: str, matrices: Any) -> Any:
-    """Apply a function of linear algebra to stacked matrices (L, n, n).
+    """Apply a function of linear algebra, such as "inv", to stacked matrices (L, n, n).
 
-    Matrices of more than ``STACKED`` rows are solved one after another: libraries solve small
-    matrices faster together, but large ones alone. If a stack fails, its matrices are solved one
-    after another, and a matrix that fails gives NaN.
+    Libraries solve small matrices faster together, but large matrices faster alone. So the function
+    solves matrices of more than ``STACKED`` rows one after another. If a stack of small matrices
+    fails, it solves them one after another, too. The result is NaN for a matrix that fails.
     """
     function = getattr(xp.linalg, name)
 

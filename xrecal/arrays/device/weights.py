@@ -1,4 +1,4 @@
-"""Weighted ensembles for new forecasts at many locations; see :mod:`xrecal.arrays.ckme.weights`."""
+"""Members and weights of new forecasts at many locations; see :mod:`xrecal.arrays.ckme.weights`."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ from .stacked import linear
 __all__ = ["ckme_novelty", "ckme_weights", "ckme_weights_of_both"]
 
 ROWS = 1024
-"""Number of new forecasts of a location that get weights at once, which limits the memory."""
+"""Number of new forecasts of a location that are computed at once; it limits the memory."""
 
 
 BOTH = "members", "weights", "observed", "novelty"
-"""Names of the arrays in which errors may replace past observations."""
+"""Names of the arrays that :func:`ckme_weights_of_both` returns."""
 
 
 def ckme_weights(
     *given: Any, own_members: bool = False, return_novelty: bool = False, **how: Any
 ) -> tuple[Any, ...]:
-    """See :func:`xrecal.arrays.ckme_weights`."""
+    """Compute weights on a device; see :func:`xrecal.arrays.ckme_weights`."""
     names = ("members",) * own_members + ("weights",) + ("novelty",) * return_novelty
     found = _issue(names, *given, **how)
     observations = given[2] if len(given) > 2 else how["observations"]
@@ -67,12 +67,12 @@ def ckme_weights(
 
 
 def ckme_weights_of_both(*given: Any, **how: Any) -> tuple[Any, ...]:
-    """See :func:`xrecal.arrays.ckme_weights_of_both`."""
+    """Compute weights on a device; see :func:`xrecal.arrays.ckme_weights_of_both`."""
     return _issue(BOTH, *given, **how)
 
 
 def ckme_novelty(*given: Any, **how: Any) -> Any:
-    """See :func:`xrecal.arrays.ckme_novelty`."""
+    """Compute the novelty on a device; see :func:`xrecal.arrays.ckme_novelty`."""
     return _issue(("novelty",), *given, **how)[0]
 
 
@@ -85,7 +85,7 @@ def _issue(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[Any, ...]:
-    """Compute the named arrays (L, T, ...), for some locations and forecasts at a time."""
+    """Compute the arrays (L, T, ...) in ``names``, for some locations and forecasts at a time."""
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     how, xp = Compared(**compared), namespace(observations)
@@ -119,7 +119,7 @@ def _issue(
 
 
 class _New:
-    """Some new forecasts (L, q), and their similarities to the cases."""
+    """Some new forecasts (L, q), with their similarities to the past cases."""
 
     def __init__(self, forecasts: Forecasts, features: Any, shapes: bool, of: _Learned) -> None:
         xp, cases = namespace(features), of.cases
@@ -144,7 +144,7 @@ class _New:
 
 
 class _Learned:
-    """Cases of L locations and their fit."""
+    """Cases of L locations, and the CKME fitted to them."""
 
     def __init__(
         self, cases: Cases, fitted: FittedCKME, both: bool, inverse_sizes: FloatArray
@@ -160,7 +160,7 @@ class _Learned:
         self._gram, self._eye = cases.gram(*self.kernel), xp.eye(cases.slot.shape[1])
 
     def _inverse_with(self, ridge: Any) -> Any:
-        """Compute ``(K + λ n)⁻¹`` (L, n, n) with a ridge at each location."""
+        """Compute the inverse (L, n, n) of the kernel matrix plus ridge times n, by location."""
         xp = namespace(ridge)
         shift = xp.where(xp.isnan(ridge), 1.0, ridge) * xp.asarray(np.maximum(self.cases.n_used, 1))
         return linear(xp, "inv", self._gram + shift[:, None, None] * self._eye)
@@ -170,7 +170,7 @@ class _Learned:
         return self._inverse_with(self.ridge)
 
     def weights(self, new: _New) -> Any:
-        """Return probabilities (L, q, n), which the Euclidean projection gives to all supports."""
+        """Return weights (L, q, n) of the cases, which are the same for all kinds of support."""
         xp = namespace(new.similarity)
         signed = xp.matmul(new.similarity, self._inverse) * self.root
         share = self.root**2 / xp.sum(self.root**2, axis=-1, keepdims=True)
@@ -178,12 +178,12 @@ class _Learned:
         return self._to_slots(simplex_rows(signed, self.cases.used[:, None, :]), 0.0, new)
 
     def observed(self, new: _New) -> Any:
-        """Return probabilities of past observations if they are the support."""
+        """Return the weights (L, q, n) of past observations, or 0 if they are not the support."""
         there = (self.fitted.beside != 0).astype(np.float64)
         return self.weights(new) * namespace(self.root).asarray(there)[:, None, None]
 
     def members(self, new: _New) -> Any:
-        """Return members (L, q, n); they are errors if errors may replace past observations."""
+        """Return members (L, q, n) from past errors, also where observations are the support."""
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
@@ -199,7 +199,10 @@ class _Learned:
 
     @cached_property
     def _familiarity(self) -> tuple[Any, Any]:
-        """Return factors (L, n) of similarities, and a typical sum; see Embedding.familiarity."""
+        """Return factors (L, n) by which novelty weights similarities, and typical sums (L,).
+
+        See ``Embedding.familiarity``.
+        """
         xp, cases = namespace(self._gram), self.cases
         inverse = self._inverse_with(xp.full(self.ridge.shape, SMALL_RIDGE))
         known = xp.matmul(inverse, cases.root[:, :, None])[..., 0]
@@ -210,7 +213,10 @@ class _Learned:
         return known, xp.where(usual > SMALL_RIDGE, usual, SMALL_RIDGE)
 
     def novelty(self, new: _New) -> Any:
-        """Return novelty (L, q); if all cases are equal, it is 1 for any forecast that differs."""
+        """Return the novelty (L, q) of new forecasts.
+
+        If the forecasts of all cases are equal, any other forecast has the novelty 1.
+        """
         xp, (known, usual) = namespace(new.similarity), self._familiarity
         share = xp.matmul(new.similarity, known[:, :, None])[..., 0] / usual[:, None]
         found = 1.0 - xp.clip(share, 0.0, 1.0)
@@ -218,7 +224,10 @@ class _Learned:
         return xp.where(alike, 1.0, found)
 
     def _to_slots(self, values: Any, unused: float, new: _New) -> Any:
-        """Put values (L, q, n) of cases into the slots of the cases; NaN for missing forecasts."""
+        """Put values (L, q, n) of sorted cases into the original order of the cases.
+
+        Values are NaN for missing forecasts.
+        """
         xp = namespace(values)
         values = xp.where(self.cases.used[:, None, :], values, unused)
         values = xp.where(new.missing[..., None], float("nan"), values)

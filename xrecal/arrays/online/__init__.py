@@ -1,1 +1,1 @@
-"""Online aggregation: experts, and weights that learn from each verified case."""
+"""Online aggregation: experts, and weights of experts, which each verified case updates."""

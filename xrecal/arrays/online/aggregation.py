@@ -1,15 +1,16 @@
-"""Aggregate of experts with online weights: learn from cases, and issue forecasts.
+"""Aggregate of experts with online weights: it learns from cases, and issues forecasts.
 
-Experts issue quantiles at the levels (j - ½) / J. Each location has several strategies. A strategy
-has weights of the experts (:mod:`xrecal.arrays.online.bernstein`), or optionally is one single
-expert. The strategies get weights by their discounted CRPS. Further strategies mix the regrets of
-the location with common regrets, if these are known (:mod:`xrecal.arrays.online.common`). Functions
-do not change their input.
+Experts issue quantiles at the levels (j - ½) / J, j = 1..J. Each location has several strategies,
+which are ways to weight the experts. Some strategies use the regrets of the location
+(:mod:`xrecal.arrays.online.bernstein`). If common regrets are known, further strategies mix the
+regrets of the location with common regrets (:mod:`xrecal.arrays.online.common`). One further,
+optional strategy is a single expert. The aggregate weights the strategies by their discounted CRPS.
+Functions do not change their input.
 
-An expert with a NaN at a level is missing in that case: the other experts share its weight, and its
-regrets stay the same. A case without observation changes nothing; a case without any expert gives
-NaN. If the single expert is missing, the other strategies continue to learn, and strategies keep
-their scores.
+An expert with a NaN at any level is missing in this case: the other experts share its weight, and
+its regrets stay the same. A case without an observation changes nothing. A case without any expert
+gets a forecast of NaN. If the single expert is missing, the regrets still learn from the case, but
+the scores of all strategies stay the same.
 """
 
 from __future__ import annotations
@@ -38,35 +39,36 @@ def learn(
     observations: npt.ArrayLike,
     common: Common | None = None,
 ) -> State:
-    """Return the state after verified cases, which are learned one after the other.
+    """Return the state after learning verified cases, one after the other.
 
     Parameters
     ----------
     state : State
         State before the cases; at first :func:`xrecal.arrays.online.state.empty_state`.
     settings : Settings
-        Settings of L locations, K experts and J levels.
+        Settings for L locations, K experts and J levels.
     quantiles : array_like of float, shape (L, n, K, J)
-        Quantiles that each expert issued for n cases, ascending.
+        Ascending quantiles that each expert issued for n cases.
     observations : array_like of float, shape (L, n)
-        Observations, in the same unit; NaN if missing.
+        Observations, in the unit of the quantiles; NaN if missing.
     common : Common, optional
-        Common regrets of all locations before each case.
+        Common regrets of all locations before each case; unknown by default.
 
     Returns
     -------
     State
-        State after the cases. Passing the cases in several calls gives the same bits.
+        State after the cases. The result is the same, to the last bit, if several calls learn the
+        cases.
 
     Raises
     ------
     ValueError
-        If shapes do not fit the settings.
+        If shapes do not match the settings.
 
     Notes
     -----
-    The time is O(S H K J) per case and location, for S rates of forgetting and H shares of common
-    regrets.
+    The time is O(S H K J) per case and location, where S is the number of rates of forgetting, and
+    H the number of shares of common regrets.
     """
     said, observed = _checked(state, settings, quantiles, observations)
     learned = _own(state)
@@ -84,8 +86,8 @@ def issue(
     """Compute quantiles (L, n, J) of the aggregate, from quantiles (L, n, K, J) of the experts.
 
     The quantiles ascend; they are NaN without any expert. On a bound the function averages
-    probabilities; between bounds it averages quantiles. ``common`` are the present common regrets
-    (S, K, J) of all locations. Raises ValueError if shapes do not match the settings.
+    probabilities; between bounds it averages quantiles. ``common`` are the latest common regrets
+    (S, K, J) of all locations. The function raises ValueError if shapes do not match the settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
     issued = np.empty((*said.shape[:2], said.shape[3]))
@@ -95,7 +97,7 @@ def issue(
 
 
 def mean_weights(state: State, settings: Settings, common: FloatArray | None = None) -> FloatArray:
-    """Return weights (L, K) of the experts, averaged over levels, if all experts are present."""
+    """Return the weights (L, K) of experts in a case with all experts, averaged over levels."""
     shape = settings.bounds.shape[0], settings.prior.size
     weights = np.empty(shape)
     known = none_common(state)[0] if common is None else np.array(common, order="C")
@@ -104,7 +106,7 @@ def mean_weights(state: State, settings: Settings, common: FloatArray | None = N
 
 
 def _own(record: Record) -> Record:
-    """Copy a record to arrays for compiled code: contiguous and writable."""
+    """Return a copy of a record with contiguous and writable arrays, for compiled code."""
     own: dict[str, Any] = {
         name: np.array(part, order="C")
         for name, part in record._asdict().items()
@@ -119,7 +121,7 @@ def _checked(
     quantiles: npt.ArrayLike,
     observations: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return contiguous quantiles (L, n, K, J) and observations (L, n), with checked shapes."""
+    """Check shapes; return contiguous quantiles (L, n, K, J) and observations (L, n)."""
     held, needed = ([part.shape for part in each] for each in (state, empty_state(settings)))
     if held != needed:
         raise ValueError(
@@ -177,9 +179,11 @@ def _learn_case(
     state: Any,
     scores: Any,
 ) -> None:
-    """Add a case to the regrets of a location; fill the scores of strategies before the case.
+    """Add a case to the regrets of a location.
 
-    Until common regrets are known, a strategy that shares gets the score of the own regrets.
+    The function first computes the score in this case of each strategy with weights from earlier
+    cases. Until common regrets are known, strategies that mix regrets get the score of the strategy
+    with the regrets of the location.
     """
     n_experts, n_levels = said.shape
     n_strategies = settings.forgetting.size
@@ -233,7 +237,10 @@ def _fill_mean_weights(common: Cube, settings: Settings, state: State, out: OutM
 
 @inner
 def _scale(state: Any, cell: int) -> float:
-    """Return the mean CRPS of the best strategy with own regrets at a location; 0 at first."""
+    """Return the mean CRPS of the best strategy that uses only the regrets of the location.
+
+    It is 0 before the first case.
+    """
     least = np.inf
     for s in range(state.regret.shape[1]):
         least = min(least, state.score[cell, s])
@@ -244,7 +251,7 @@ def _scale(state: Any, cell: int) -> float:
 def _total_weights(
     cell: int, present: Any, common: Any, settings: Any, state: Any, out: Any
 ) -> None:
-    """Fill weights (K, J), over all strategies, of the experts that are present (K,)."""
+    """Compute the weights (K, J) of the experts that are present (K,), over all strategies."""
     n_experts, n_levels = out.shape
     n_strategies, alone = settings.forgetting.size, settings.alone
     n_ways = 0 if np.isnan(common[0, 0, 0]) else settings.parts.size
@@ -272,9 +279,10 @@ def _total_weights(
 
 @inner
 def _strategy_weights(score: Any, cases: float, contrast: float, counted: Any, out: Any) -> None:
-    """Fill weights (S,) that sum to one: exp(-contrast score / mean CRPS of the best strategy).
+    """Compute weights (S,) of strategies, with sum one.
 
-    Strategies that are not counted (S,) get a weight of zero.
+    They are proportional to exp(-contrast score / mean CRPS of the best strategy). Strategies that
+    ``counted`` (S,) does not mark get a weight of zero.
     """
     best, total = np.inf, 0.0
     for s in range(score.size):

@@ -1,4 +1,4 @@
-"""Average of the quantiles of several forecasts; on bounds it averages probabilities."""
+"""Average of several forecasts: of quantiles between bounds, and of probabilities on bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xrecal.arrays.compiled import inner
 
 @inner
 def present_experts(quantiles: Any) -> Any:
-    """Mark experts (K,) whose quantiles (K, J) have no NaN; return their number, too."""
+    """Mark experts (K,) whose quantiles (K, J) have no NaN; also return how many there are."""
     n_experts, n_levels = quantiles.shape
     present, n_present = np.ones(n_experts, np.bool_), 0
     for k in range(n_experts):
@@ -24,12 +24,13 @@ def present_experts(quantiles: Any) -> Any:
 
 @inner
 def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out: Any) -> None:
-    """Average ascending quantiles (K, J) by weights (K, J) that sum to one, to ascending ones (J,).
+    """Compute ascending quantiles (J,) as averages of the ascending quantiles (K, J) of forecasts.
 
-    Forecasts without weight may be NaN. The probabilities of a bound are averaged, with weights
-    averaged over levels: an average of wet and dry quantiles would give drizzle. Between bounds,
-    the function averages the conditional quantiles of each forecast inside the bounds. The weight
-    of a forecast at the level is multiplied by the probability that it gives to the inside.
+    Weights (K, J) sum to one over forecasts. Forecasts without weight may be NaN. The function
+    averages the probabilities that forecasts give to a bound, with weights averaged over levels,
+    because an average of wet and dry quantiles would give drizzle. Between bounds, it averages
+    conditional quantiles, which are quantiles of the part of each forecast between the bounds. It
+    multiplies the weight of a forecast by the probability of this part.
     """
     n_experts, n_levels = quantiles.shape
     inside = np.zeros((n_experts, 2), np.int64)  # first level inside the bounds, and end
@@ -60,7 +61,11 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
 
 @inner
 def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
-    """Return the average at level j, a fraction ``part`` of the way inside the bounds (K, 2)."""
+    """Return the average of conditional quantiles at a value strictly between the bounds.
+
+    ``part`` is the level of the conditional quantiles, and j the level of the weights. ``inside``
+    (K, 2) has the first and the end of the levels between the bounds, for each forecast.
+    """
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):
         if weights[k, j] > 0.0:
@@ -81,7 +86,7 @@ def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: flo
 
 @inner
 def _sort(values: Any) -> None:
-    """Sort values (J,) that are nearly sorted already."""
+    """Sort values (J,) by insertion, which is fast because they are nearly sorted."""
     for j in range(1, values.size):
         value, place = values[j], j
         while place > 0 and values[place - 1] > value:

@@ -1,12 +1,12 @@
 """Bernstein online aggregation: weights of experts at each level, from discounted regrets.
 
-A strategy is a rate of forgetting. For each expert and level it stores a regret R and the sum V of
-the squares of its steps. For all levels of an expert together it stores the largest step E. A step
-is the gain of the expert over the aggregate; it is positive if the expert was better. The method is
-by Wintenberger (2017, doi:10.1007/s10994-016-5592-6). Berrisch & Ziel (2023,
-doi:10.1016/j.jeconom.2021.11.008) apply it level by level, and smooth it over levels. In these
-papers E never decreases. Here E fades; otherwise a single flood or spike would slow down all later
-learning.
+Each strategy has its own rate of forgetting. A step is the gain of an expert over the aggregate in
+one case; it is positive if the expert was better. For each expert and level, a strategy stores the
+regret R, a discounted sum of steps, and V, a discounted sum of squared steps. For each expert it
+stores the largest step E of all levels. The method is by Wintenberger (2017,
+doi:10.1007/s10994-016-5592-6). Berrisch & Ziel (2023, doi:10.1016/j.jeconom.2021.11.008) apply it
+level by level, and smooth the steps over levels. In these papers E never decreases. Here E slowly
+decreases; otherwise a single flood or spike would slow down all later learning.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ from xrecal.arrays.compiled import inner
 from xrecal.typing import FloatArray
 
 NEGLIGIBLE = 1e-6
-"""Cosines with a smaller factor are left out of the smoothing."""
+"""The smoothing leaves out cosines with a smaller factor than this."""
 
 
 class Regrets(NamedTuple):
     """Regrets of one strategy at one location."""
 
     regret: Any
-    """(K, J)"""
+    """(K, J) regret R of each expert at each level"""
     square: Any
-    """(K, J)"""
+    """(K, J) discounted sum V of squared steps"""
     largest: Any
-    """(K,)"""
+    """(K,) largest step E of each expert, slowly decreasing"""
 
 
 @inner
 def regrets_of(state: Any, cell: int, s: int) -> Regrets:
-    """Return the regrets of one strategy at one location, as views into the state."""
+    """Return the regrets of strategy ``s`` at location ``cell``, in the memory of the state."""
     return Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
 
 
 @inner
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
-    """Write own regrets mixed with common regrets (K, J), in units of a scale, into ``out``.
+    """Mix the regrets of a location with common regrets (K, J), and write the result to ``out``.
 
-    The learning rates stay those of the location itself.
+    ``part`` is the share of the common regrets; the function multiplies them by ``scale``, the CRPS
+    of the location. The learning rates are those of the location.
     """
     regret, square, largest = regrets
     for k in range(regret.shape[0]):
@@ -61,19 +62,22 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     Parameters
     ----------
     n_levels : int
-        Number of levels, J.
+        Number J of levels.
     deviation : float
-        Standard deviation of the smoothing, as a fraction of the levels; 0 leaves rows as they are.
+        Standard deviation :math:`\sigma` of the smoothing, as a fraction of the levels; 0 does not
+        change rows.
 
     Returns
     -------
     array of float64, shape (F, J)
+        F cosines, each multiplied by the root of its factor in Notes.
 
     Notes
     -----
-    This is a Gaussian average with reflection at the ends, in O(F J). The cosine with f half waves
-    has the factor :math:`\exp(-(\pi f \sigma)^2 / 2)`. Each of the two products applies the root of
-    this factor. Only a few factors are not negligible (12 at 15 % of the levels).
+    The smoothing is a Gaussian average with reflection at the ends, in O(F J). The cosine with f
+    half periods has the factor :math:`\exp(-(\pi f \sigma)^2 / 2)`. Each of the two products
+    multiplies it by the root of this factor. Only F factors are not negligible (12 at 15 % of the
+    levels).
     """
     places = (np.arange(n_levels) + 0.5) / n_levels
     waves = np.arange(n_levels)[:, np.newaxis]
@@ -87,10 +91,11 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 
 @inner
 def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
-    """Fill weights (K, J) of the experts that are present (K,); they sum to one at each level.
+    """Compute weights (K, J) of the experts that are present (K,), with sum one at each level.
 
-    The weight is the prior (K,) times the rate times exp(rate R). An expert without cases gets a
-    regret of 0 and the mean rate of the other experts.
+    The weight is proportional to the prior weight (K,), times the learning rate, times the
+    exponential of learning rate times regret R. An expert without cases has a regret of 0, and gets
+    the mean learning rate of the other experts.
     """
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
@@ -118,7 +123,7 @@ def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
 
 @inner
 def learning_rate(square: float, largest: float, logarithm: float) -> float:
-    """Return min(1 / 2E, sqrt(log(K + 1) / V)); 0 before the first step."""
+    """Return the learning rate min(1 / 2E, sqrt(log(K + 1) / V)), or 0 before the first step."""
     if square > 0.0 and largest > 0.0:
         return min(0.5 / largest, math.sqrt(logarithm / square))
     return 0.0
@@ -126,10 +131,10 @@ def learning_rate(square: float, largest: float, logarithm: float) -> float:
 
 @inner
 def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
-    """Fill steps (K, J) of the experts against the weighted average of their quantiles (K, J).
+    """Compute the steps (K, J): gains of experts over the weighted average of quantiles (K, J).
 
-    Steps are linear in the quantiles of each expert, and relative to the average before it is
-    sorted. Otherwise the weights would not become as good as the best constant weights.
+    Steps are linear in the quantiles of the expert, and refer to the average before it is sorted.
+    Without these two properties, the weights would not become as good as the best constant weights.
     """
     n_experts, n_levels = quantiles.shape
     for j in range(n_levels):
@@ -146,7 +151,7 @@ def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
 def learn_steps(
     regrets: Any, steps: Any, present: Any, forgetting: float, fading: float, cosines: Any
 ) -> None:
-    """Add a case to the regrets of the experts that are present (K,), by their steps (K, J)."""
+    """Add the steps (K, J) of a case to the regrets of the experts that are present (K,)."""
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
     smooth, logarithm = np.empty(n_levels), math.log(n_experts + 1.0)

@@ -1,9 +1,9 @@
-"""Common regrets of locations: mean regrets, each in units of the CRPS of its location.
+"""Common regrets: means of the regrets of all locations, each in units of the CRPS of its location.
 
-The increments of the regrets of a location are relative to its own aggregate, and depend on no
-other location. So a first pass over the locations records all regrets by time. A second pass
-computes the weights of the strategies that use common regrets. Sums are of integers, so they do not
-depend on the order of the locations.
+The regrets of a location refer to its own aggregate, and depend on no other location. So a first
+pass over the locations records how all regrets change in time. A second pass computes the weights
+of the strategies that use common regrets. The sums over locations are sums of integers, so they do
+not depend on the order of the locations.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from xrecal.typing import FloatArray, IntArray
 from .state import State
 
 FINEST = 2.0**-32
-"""Unit of regrets as integers, so that sums over a million locations are exact in 64 bits."""
+"""Unit in which regrets become integers, so that 64-bit sums over a million locations are exact."""
 
 
 class Common(NamedTuple):
     """Common regrets of all locations before each of their cases."""
 
     regrets: Floats4
-    """(M, S, K, J) comparable regrets; NaN if no regrets are known yet"""
+    """(M, S, K, J) common regrets at M successive times; NaN if none are known yet"""
     at: IndexMatrix
-    """(L, n) index of the regrets that hold before each case"""
+    """(L, n) for each case, the position in ``regrets`` of the common regrets before this case"""
 
 
 class Timeline(NamedTuple):
@@ -37,55 +37,59 @@ class Timeline(NamedTuple):
     times: FloatArray
     """(M,) ascending times at which cases verified"""
     regrets: FloatArray
-    """(M + 1, S, K, J) regrets before the first time, and after each time; NaN until some are
-    known"""
+    """(M + 1, S, K, J) common regrets before the first time, and after each time; NaN until regrets
+    of a location are known"""
 
     def before(self, times: FloatArray) -> Common:
-        """Return regrets for cases (1, n) that verify at times (n,): those after earlier times."""
+        """Return common regrets for n cases of one location that verify at ``times`` (n,).
+
+        The regrets for a case include all cases that verified at earlier times.
+        """
         return Common(self.regrets, np.searchsorted(self.times, times, side="left")[np.newaxis])
 
     @property
     def last(self) -> FloatArray:
-        """Return the regrets (S, K, J) after all times."""
+        """Return the common regrets (S, K, J) after all times."""
         return np.asarray(self.regrets[-1])
 
 
 def none_common(state: State) -> FloatArray:
-    """Return regrets (1, S, K, J) of NaN, because none are known."""
+    """Return common regrets (1, S, K, J) of NaN, which means that none are known."""
     missing: FloatArray = np.full((1, *state.regret.shape[1:]), np.nan)
     return missing
 
 
 class Sum(NamedTuple):
-    """Sum of the comparable regrets of some locations."""
+    """Sum of the regrets of some locations, each in units of the CRPS of its location."""
 
     total: IntArray
-    """(S, K, J) in steps of ``FINEST``"""
+    """(S, K, J) sum, as a multiple of ``FINEST``"""
     n: int
     """Number of locations"""
 
     def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
-        """Sum over both sets of locations."""
+        """Return the sum over the locations of this sum and of the other sum."""
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """Return the sum without the locations of another sum."""
+        """Return this sum without the locations of the other sum."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property
     def mean(self) -> FloatArray:
-        """Return the mean over the locations, NaN without any location."""
+        """Return the mean over the locations, or NaN if there is no location."""
         if self.n == 0:
             return np.full(self.total.shape, np.nan)
         return np.asarray(self.total / (self.n / FINEST))
 
 
 def comparable(state: State) -> Sum:
-    """Return regrets (S, K, J) of the only location, divided by the CRPS of its best strategy.
+    """Return the regrets (S, K, J) of a state of one location, in units of its CRPS.
 
-    The CRPS is the mean of the best strategy with own regrets. Regrets are limited to the number of
-    cases; otherwise a location with almost constant weather would decide for all locations. The
-    result has no location before the first case, or if the forecasts were perfect.
+    The CRPS is the mean CRPS of the best strategy that uses only the regrets of the location. The
+    function limits regrets to the number of cases. Otherwise a location with almost constant
+    weather, where the CRPS is very small, would decide for all locations. The result is an empty
+    sum, with n = 0, before the first case, and if the forecasts were perfect.
     """
     n_strategies = state.regret.shape[1]
     least = state.score[0, :n_strategies].min()
@@ -96,21 +100,28 @@ def comparable(state: State) -> Sum:
 
 
 class Record:
-    """Changes of regrets in one round, filled by a first pass over the locations."""
+    """Changes of regrets of locations in one round, as a first pass over the locations finds them.
+
+    In a round, models learn verified cases, and then issue forecasts until the next round.
+    """
 
     def __init__(self, *, with_known: bool) -> None:
         self.with_known = with_known
-        """True if locations bring earlier regrets"""
+        """True if locations have regrets from before the round"""
         self._changes: dict[float, Sum] = {}
 
     def add(self, time: float, change: Sum) -> None:
-        """Add the change of a location's regrets at a time; minus infinity marks earlier ones."""
+        """Add the change of the regrets of a location at a time.
+
+        Regrets from before the round have the time minus infinity.
+        """
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 
     def timeline(self, start: Sum | None) -> tuple[Timeline | None, Sum | None]:
-        """Return the common regrets during the round, given a start; and the sum at its end.
+        """Return the common regrets during the round, and the sum at the end of the round.
 
-        Both are None if no location has a case.
+        ``start`` is the sum before the round, if it is known. Both results are None if ``start`` is
+        None and no location has a case.
         """
         sums = [] if start is None else [start]
         times = sorted(self._changes)
@@ -126,7 +137,11 @@ class Record:
 
 
 def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
-    """Return timelines of successive rounds; each starts from zero, or from the end before it."""
+    """Return the timelines of successive rounds.
+
+    A round that ``begins`` marks starts without earlier regrets; any other round starts from the
+    end of the previous round.
+    """
     found, end = [], None
     for record, anew in zip(records, begins, strict=True):
         one, end = record.timeline(None if anew else end)

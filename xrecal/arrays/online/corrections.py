@@ -1,11 +1,11 @@
-"""Correction of forecasts by their expected errors, from the errors known at issue.
+"""Correction of forecasts by their expected errors, from earlier errors known at issue.
 
-The error of a forecast is a normal score: the quantile of a standard normal at the PIT value of the
-observation. It is 0 in the middle of the forecast. One regression, on earlier errors and on the
-position of the forecast, gives the expected error. A second one, on the sizes of errors, gives the
-expected size. Errors of floods, prices and fronts often persist to the next day. Normal scores are
-bounded but predictors are not, so outlying predictors are limited. Then an outlier has little
-influence on the regression.
+The error of a forecast is its normal score: the quantile of a standard normal distribution at the
+PIT value of the observation. It is 0 if the observation is the median of the forecast. A first
+regression, on earlier errors and on properties of the forecast, gives the expected error. A second
+regression, on sizes of earlier errors, gives the expected size. Such corrections help because
+errors of floods, prices and fronts often persist to the next day. Normal scores are bounded, but
+predictors are not. So the regressions limit predictors, and outliers have little influence.
 """
 
 from __future__ import annotations
@@ -25,37 +25,39 @@ RATE = 0.2
 """Weight of a new error in the mean of recent errors."""
 
 RIDGE = 50.0
-"""Number of artificial cases without error that a regression starts with."""
+"""Number of artificial cases without error from which a regression starts."""
 
 LARGEST = 3.0
-"""Limit of predictors, in standard deviations."""
+"""Limit of standardised predictors, in standard deviations."""
 
 LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
-"""Limits of the correction: of a normal score, and of the logarithm of a spread."""
+"""Largest shift of a forecast, as a normal score, and largest change of its spread, as a
+logarithm."""
 
 TAIL = 0.07
-"""Share of the outermost levels from which a forecast is extrapolated beyond its levels."""
+"""Share of the levels at each end from which a straight line continues a forecast beyond its
+levels."""
 
 MEAN_SIZE = math.sqrt(2 / math.pi)
-"""Scale between mean absolute value and standard deviation of a standard normal."""
+"""Mean absolute value of a standard normal distribution."""
 
 
 def normal_scores(quantiles: npt.ArrayLike, observations: npt.ArrayLike) -> FloatArray:
-    """Compute errors (...) of forecasts with quantiles (..., J) at the levels (j - ½) / J.
+    """Compute the errors of forecasts as normal scores, from quantiles at the levels (j - ½) / J.
 
     Parameters
     ----------
     quantiles : array_like of float, shape (..., J)
-        Ascending.
+        Ascending quantiles of the forecasts.
     observations : array_like of float, shape (...)
-        Observations, in the same unit.
+        Observations, in the unit of the quantiles.
 
     Returns
     -------
     array of float64, shape (...)
-        Normal scores, limited to the scores of the levels ½ / (J + 1) and 1 - ½ / (J + 1). An
-        observation equal to several quantiles gets the middle of their levels. NaN if the forecast
-        or the observation is missing.
+        Normal scores, between the scores of the levels ½ / (J + 1) and 1 - ½ / (J + 1). If an
+        observation is equal to several quantiles, it gets the middle of their levels. Scores are
+        NaN if the forecast or the observation is missing.
     """
     said, observed = np.asarray(quantiles, np.float64), np.asarray(observations, np.float64)
     y = observed[..., np.newaxis]
@@ -74,39 +76,45 @@ def corrections(
     rate: float = RATE,
     ridge: float = RIDGE,
 ) -> FloatArray:
-    r"""Compute expected errors of new forecasts, and their expected sizes.
+    r"""Compute expected errors of new forecasts, and expected sizes of errors.
 
     Parameters
     ----------
     errors : array of float, shape (n,)
         Normal scores of past forecasts, in the order in which they were issued.
     earlier : array_like of int, shape (n,)
-        Number of past errors, counted from the first, that were known when the forecast was issued.
+        For each past forecast, the number of errors that were known when it was issued. The known
+        errors are the first ones in ``errors``.
     predictors : array of float, shape (n, 3)
-        Predictors of the same forecasts, in the unit of the variable: the mean minus the last known
-        observation, the mean minus the mean of the forecast of that observation, and the standard
-        deviation.
+        Three predictors for each past forecast, in the unit of the variable: its mean minus the
+        last known observation, its mean minus the mean of the forecast for this last observation,
+        and its standard deviation.
     new : array of float, shape (T, 3)
-        The same predictors of forecasts issued now, when all errors are known.
+        The three predictors for each new forecast. When the new forecasts are issued, all past
+        errors are known.
     rate : float
-        The factor :math:`\lambda` below, in (0, 1].
+        Weight :math:`\lambda` of a new error in the mean of recent errors, in (0, 1].
     ridge : float
-        Ridge of the regressions, > 0: number of artificial cases without error.
+        Ridge of the regressions, above 0: number of artificial cases without error.
 
     Returns
     -------
     array of float64, shape (T, 2)
-        The expected error, within ±1, and the logarithm of its size over that of a standard normal,
-        within ±0.7. Zeros without past errors; NaN if a predictor is NaN.
+        For each new forecast, the expected error, within ±1, and the expected size of the error,
+        within ±0.7. The size is the absolute error, divided by :math:`\sqrt{2 / \pi}`, minus 1; it
+        is 0 on average for calibrated forecasts. :func:`corrected` uses it as the logarithm of a
+        factor for the spread. Both numbers are 0 without past errors, and NaN if a predictor is
+        NaN.
 
     Notes
     -----
-    The mean of recent errors is :math:`m \leftarrow m + \lambda (z - m)`. The mean of their sizes
-    is the same mean of :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the mean of errors
-    and the predictors. Sizes are regressed on the mean of sizes, the absolute values of the first
-    two predictors, and the third predictor. Predictors are cut off at 8 typical deviations from the
-    median of past ones. Then all predictors except the mean errors are centred, and all are
-    standardised and cut off at ±3. The time is O(n + T).
+    Each error z updates the mean m of recent errors: :math:`m \leftarrow m + \lambda (z - m)`. In
+    the same way, :math:`|z| / \sqrt{2 / \pi} - 1` updates the mean of recent sizes. The regression
+    of errors uses the mean of recent errors and the three predictors. The regression of sizes uses
+    the mean of recent sizes, the absolute values of the first two predictors, and the third
+    predictor. The function limits predictors to 8 typical deviations from the median of past
+    values. Then it centres all predictors except the two means, standardises all, and limits them
+    to ±3. The time is O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
@@ -125,14 +133,15 @@ def corrected(
 ) -> FloatArray:
     r"""Correct the quantiles (T, J) of forecasts by their expected errors (T, 2).
 
-    The new quantile at the level p is the old one at :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`, for
-    a correction :math:`(\mu, \sigma)`. The quantile function is interpolated linearly in the normal
-    score, and the outermost lines are extrapolated. Values beyond a bound move to the bound.
+    With a correction :math:`(\mu, \sigma)`, the new quantile at the level p is the old quantile at
+    the level :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`. The function interpolates quantiles
+    linearly in the normal score of the level. Beyond the levels, it continues each forecast by a
+    straight line. Values beyond a bound move to the bound.
 
     Parameters
     ----------
     quantiles : array_like of float, shape (T, J)
-        Ascending, at the levels (j - ½) / J.
+        Ascending quantiles at the levels (j - ½) / J.
     correction : array_like of float, shape (T, 2)
         Result of :func:`corrections`.
     bounds : (float, float)
@@ -141,7 +150,7 @@ def corrected(
     Returns
     -------
     array of float64, shape (T, J)
-        Ascending; NaN if the forecast or the correction is missing.
+        Ascending corrected quantiles; NaN if the forecast or the correction is missing.
     """
     said = np.ascontiguousarray(quantiles, np.float64)
     n_levels = said.shape[1]
@@ -176,7 +185,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Return discounted means (n + 1,) of the first 0, 1, ..., n of n values."""
+    """Return discounted means (n + 1,): element k is the mean of the first k values."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
@@ -185,7 +194,10 @@ def _recent(values: Any, rate: float) -> Any:
 
 @inner
 def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: Any) -> None:
-    """Fill expected values (T,), from n past values and the predictors (n + T, p) of all cases."""
+    """Compute expected values (T,) of new cases by a regression on n past cases.
+
+    ``table`` (n + T, p) has the predictors of past and new cases; ``target`` (n,) has past values.
+    """
     n = target.size
     _standardise(table, n)
     coefficients = _ridge_regression(table, target, ridge)
@@ -198,13 +210,16 @@ def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: A
 
 @inner
 def _within(value: float, low: float, high: float) -> float:
-    """Limit a value to its bounds; NaN stays NaN."""
+    """Limit a value to the range from ``low`` to ``high``; NaN stays NaN."""
     return low if value < low else high if value > high else value
 
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Divide columns by their root mean square in n rows; first centre all but column 0."""
+    """Centre all columns except column 0, and divide each column by its root mean square.
+
+    Means and root mean squares are those of the first n rows. Results are limited to ±3.
+    """
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0
         if p > 0:
@@ -220,7 +235,10 @@ def _standardise(table: Any, n: int) -> None:
 
 @inner
 def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
-    """Return coefficients (p,) of a target (n,) on rows of a table (., p), without a constant."""
+    """Return coefficients (p,) of the ridge regression of a target (n,) on the first n rows.
+
+    The rows of ``table`` have p columns; the regression has no constant.
+    """
     n_columns = table.shape[1]
     matrix, found = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
     for p in range(n_columns):

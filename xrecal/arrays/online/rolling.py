@@ -1,4 +1,4 @@
-"""Experts fitted every day to the last verified cases of one location."""
+"""Experts that learn every day from the last verified cases of one location."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEWEST = 20
 """Least number of verified cases for which an expert issues forecasts."""
 
 Moments: TypeAlias = tuple[FloatArray, FloatArray]
-"""Means and variances of forecasts, in the unit of the variable and its square."""
+"""Means of forecasts, in the unit of the variable, and variances, in its square."""
 
 
 def rolling_emos(
@@ -25,18 +25,19 @@ def rolling_emos(
     levels: FloatArray,
     bounds: tuple[float, float],
 ) -> FloatArray:
-    """Compute quantiles of EMOS, fitted to the last verified cases.
+    """Fit EMOS to the last verified cases, and compute quantiles of new forecasts.
 
     Parameters
     ----------
     past : two arrays of float, shape (n,)
-        Moments of the verified cases, in order of time; NaN without a forecast.
+        Ensemble means and variances of past cases, in order of time; NaN without a forecast.
     observations : array of float, shape (n,)
-        Their observations; NaN if missing.
+        Observations of the past cases; NaN if missing.
     new : two arrays of float, shape (T,)
-        Moments of the forecasts to issue.
+        Ensemble means and variances of the forecasts to issue.
     window : int
-        Number of cases to learn from. With fewer verified cases, the fit takes all, but needs 20.
+        Number of verified cases to learn from. If there are fewer, the fit takes all of them, but
+        needs at least 20.
     levels : array of float, shape (J,)
         Levels of the quantiles, in (0, 1).
     bounds : (float, float)
@@ -45,7 +46,7 @@ def rolling_emos(
     Returns
     -------
     array of float64, shape (T, J)
-        NaN if a forecast is missing, or with fewer than 20 cases.
+        Quantiles; NaN if a forecast is missing, or with fewer than 20 verified cases.
     """
     used = np.flatnonzero(np.isfinite(observations) & np.isfinite(past[0]) & np.isfinite(past[1]))
     used = used[-window:]
@@ -71,21 +72,22 @@ def rolling_errors(
     levels: FloatArray,
     bounds: tuple[float, float],
 ) -> FloatArray:
-    """Add the last verified errors of the ensemble mean to the mean of each forecast.
+    """Add the last verified errors of the ensemble mean to the mean of each new forecast.
 
     Parameters
     ----------
     past, new : array of float, shape (n,) and (T,)
-        Means of the verified cases, and of the forecasts to issue.
+        Ensemble means of past cases, in order of time, and of the forecasts to issue.
     observations, window, levels, bounds
         As in :func:`rolling_emos`.
 
     Returns
     -------
     array of float64, shape (T, J)
-        Quantiles of mean plus errors. The error with rank i of m is at level (i - ½) / m, with
-        linear interpolation. Values beyond a bound move to the bound. NaN if a forecast is missing,
-        or with fewer than 20 cases.
+        Quantiles of the mean plus the last m errors. The error with rank i has the level
+        (i - ½) / m; the function interpolates linearly between levels. Values beyond a bound move
+        to the bound. Quantiles are NaN if a forecast is missing, or with fewer than 20 verified
+        cases.
     """
     errors = observations - past
     used = np.flatnonzero(np.isfinite(errors))[-window:]

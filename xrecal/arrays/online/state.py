@@ -1,4 +1,4 @@
-"""Settings and state of an aggregate of experts: arrays of fixed shapes."""
+"""Settings and state of an aggregate of experts, as arrays of fixed shapes."""
 
 from __future__ import annotations
 
@@ -13,50 +13,52 @@ from xrecal.typing import FloatArray
 from .bernstein import smoothing_cosines
 
 FORGETTING = (1.0, 0.998, 0.99)
-"""Factor of a regret after each case, one per strategy, as no single factor is the best
-everywhere."""
+"""Factors by which each case multiplies the earlier regrets, one factor for each strategy. No
+single factor is the best everywhere."""
 
 FADING = 0.99
-"""Factor of the largest step of an expert after each case."""
+"""Factor by which each case multiplies the largest earlier step of an expert."""
 
 PARTS = 0.5, 1.0
-"""Shares of common regrets, for the strategies that mix them with own regrets."""
+"""Shares of common regrets, for strategies that mix common regrets with those of the location."""
 
 SMOOTHING = 0.15
 """Standard deviation of the smoothing of regrets over levels, as a fraction of the levels."""
 
 MEMORY = 0.998
-"""Factor of the score of a strategy after each case."""
+"""Factor by which each case multiplies the earlier score of a strategy."""
 
 CONTRAST = 1.0
-"""Sharpness of the weights of strategies: a score worse by one case's mean CRPS gives 1/e."""
+"""Contrast between the weights of strategies. With 1, a strategy whose score is larger by the mean
+CRPS of one case has a weight smaller by the factor 1/e."""
 
 
 class Settings(NamedTuple):
     """Settings of the aggregate of K experts at J levels at L locations."""
 
     forgetting: Vector
-    """(S,) factors of a regret after each case, in (0, 1]"""
+    """(S,) factors by which each case multiplies the earlier regrets, in (0, 1]"""
     fading: float
-    """Factor of the largest step of an expert after each case, in (0, 1]"""
+    """Factor by which each case multiplies the largest earlier step of an expert, in (0, 1]"""
     prior: Vector
     """(K,) weights before the first case, which sum to one"""
     alone: int
     """Number of the expert that is also a strategy; -1 if no expert is"""
     cosines: Matrix
-    """(F, J), see :func:`xrecal.arrays.online.bernstein.smoothing_cosines`"""
+    """(F, J) result of :func:`xrecal.arrays.online.bernstein.smoothing_cosines`"""
     memory: float
-    """Factor of the score of a strategy after each case, in (0, 1]"""
+    """Factor by which each case multiplies the earlier score of a strategy, in (0, 1]"""
     contrast: float
-    """Sharpness of the weights of strategies, >= 0"""
+    """Contrast between the weights of strategies, at least 0; 0 gives equal weights"""
     bounds: Matrix
     """(L, 2) lower and upper bound of the variable, infinite without a bound"""
     parts: Vector
-    """(H,) share of common regrets, for each way of sharing"""
+    """(H,) shares of common regrets, for strategies that mix common regrets with those of the
+    location"""
 
     @property
     def n_scored(self) -> int:
-        """Return the number of strategies with a score: own, sharing, and the single expert."""
+        """Return the number of scores: S (1 + H) strategies with regrets, and the single expert."""
         return self.forgetting.size * (1 + self.parts.size) + 1
 
 
@@ -64,36 +66,37 @@ class State(NamedTuple):
     """State of L locations, in the unit u of the variable."""
 
     regret: OutFloats4
-    """(L, S, K, J) in u"""
+    """(L, S, K, J) regret of each expert at each level, in u"""
     square: OutFloats4
-    """(L, S, K, J) in u²"""
+    """(L, S, K, J) discounted sum of squared steps, in u²"""
     largest: OutCube
-    """(L, S, K) in u, >= 0, faded"""
+    """(L, S, K) largest step of each expert, slowly decreasing, in u"""
     score: OutMatrix
-    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u. Strategies with own regrets
-    come first, then the sharing ones, then the single expert."""
+    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u. Strategies that use only
+    the regrets of the location come first, then strategies that mix regrets, then the single
+    expert."""
     cases: OutVector
-    """(L,) discounted number of cases in these sums"""
+    """(L,) discounted number of cases in the scores"""
 
 
 def settings_of(
     bounds: npt.ArrayLike, n_experts: int, n_levels: int, *, alone: int = -1
 ) -> Settings:
-    """Return settings that were chosen on real streams: ``python -m benchmarks.streams``.
+    """Return default settings, which were chosen on real data: ``python -m benchmarks.streams``.
 
     Parameters
     ----------
     bounds : array_like, shape (L, 2)
         Lower and upper bound of the variable at each location, infinite without a bound.
     n_experts, n_levels : int
-        Numbers of experts and levels, K and J.
+        Number K of experts, and number J of levels.
     alone : int
         Number of the expert that is also a strategy, such as a pool; -1 if no expert is.
 
     Returns
     -------
     Settings
-        Settings with equal prior weights; use ``_replace`` for others.
+        Settings with equal prior weights of experts; use ``_replace`` for other prior weights.
 
     Examples
     --------
@@ -122,23 +125,24 @@ def settings_of(
 
 
 def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
-    """Return prior weights (K,) of experts, given the weight of one of them from earlier cases.
+    """Return prior weights (K,) of experts, if earlier cases gave a weight to one expert.
 
     Parameters
     ----------
     n_experts : int
-        K, at least 2.
+        Number K of experts, at least 2.
     one : int
-        Number of the expert.
+        Number of the expert with a known weight.
     share : float
-        Weight of that expert from earlier cases; the others share the rest. NaN if unknown.
+        Weight of this expert from earlier cases; NaN if unknown.
 
     Returns
     -------
     array of float64, shape (K,)
-        The odds of the expert are the geometric mean of two odds: the odds at equal weights, and
-        the odds of ``share``. They are at least the odds at equal weights, and at most 1. All other
-        experts have equal weights.
+        Weights with sum one. The odds of the expert (weight divided by the sum of all other
+        weights) are the geometric mean of its odds with equal weights and its odds with the weight
+        ``share``. They are at least its odds with equal weights, and at most 1. All other experts
+        have equal weights.
 
     Examples
     --------
@@ -154,7 +158,9 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
 
 
 def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
-    """Return prior weights (K,), at least ``share`` for one expert; the others in proportion.
+    """Raise the prior weight of expert ``one`` to ``share``, unless it is larger already.
+
+    The weights of all other experts keep their ratios.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Scores of forecasts, differences of scores, and their decomposition."""
+"""Scores of forecasts, tests of differences of scores, and decompositions of scores."""

@@ -13,12 +13,12 @@ from .significance import SMALLEST
 
 
 class Correlation(NamedTuple):
-    """Correlation, arrays (...)."""
+    """Correlation of forecasts and observations, as arrays (...)."""
 
     correlation: FloatArray
     """Correlation in [-1, 1]"""
     influence: FloatArray
-    """(..., n) influence of each case; the standard error of its mean is that of the correlation"""
+    """(..., n) influence of each case; its mean has the standard error of the correlation"""
 
 
 def anomaly_correlation(
@@ -32,14 +32,15 @@ def anomaly_correlation(
         Deviations from a climatology, in any unit, or values. The function leaves out a case with
         NaN or infinity in either array.
     centred : bool, default True
-        Whether to subtract the means over the cases, too. This gives Pearson's correlation, which
-        constants do not change. Otherwise a common mean anomaly adds to the correlation.
+        True also subtracts the means over the cases. This gives Pearson's correlation, which does
+        not change if a constant is added to all forecasts or all observations. With False, mean
+        anomalies of forecasts and observations that have the same sign increase the correlation.
 
     Returns
     -------
     Correlation
-        Float64 of shape (...) and (..., n). NaN with fewer than 3 cases, or if forecasts or
-        observations are constant. The influence of left-out cases is NaN, too.
+        Float64 arrays of shape (...) and (..., n). Both are NaN with fewer than 3 cases, or if
+        forecasts or observations are constant. The influence of left-out cases is NaN, too.
 
     Raises
     ------
@@ -50,9 +51,10 @@ def anomaly_correlation(
     -----
     The correlation of anomalies f and o is :math:`r = \overline{f o} / \sqrt{\overline{f^2} \,
     \overline{o^2}}` [1]_. The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde
-    f^2 + \tilde o^2)`, for anomalies divided by their root mean squares. This is the delta method;
-    it is accurate if r is not near 1 or -1. The :func:`~xrecal.arrays.standard_error` of the
-    influence, with cases in order of time, allows for autocorrelation. O(n) per location.
+    f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root mean square. This is
+    the delta method, which is accurate if r is not near 1 or -1. The
+    :func:`~xrecal.arrays.standard_error` of the influence, with cases in order of time, allows for
+    autocorrelation. The cost is O(n) per location.
 
     References
     ----------
@@ -80,7 +82,7 @@ def anomaly_correlation(
 def _anomalies(
     values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], centred: bool
 ) -> FloatArray:
-    """Return values (L, n) over their root mean square; 0 if not known, NaN if constant."""
+    """Return values (L, n) divided by their root mean square; 0 if unknown, NaN if constant."""
     n = np.maximum(known.sum(-1, keepdims=True), 1)
     x = np.where(known, values, 0.0).astype(np.float64)
     largest = np.abs(x).max(-1, keepdims=True, initial=0.0)

@@ -1,4 +1,4 @@
-"""CRPS of ensembles: of the distribution itself, fair, or between thresholds."""
+"""CRPS of ensembles: the usual score, the fair score, and the score between thresholds."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def crps(
     members : array of float, shape (..., n)
         Members; NaN marks a missing member.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here; equal by default. If ``weights`` have one axis more than
-        ``members``, T forecasts share the members. The function then sorts them once: O(n) per
-        forecast.
+        Weights >= 0, which the function normalises; equal by default. If ``weights`` have one axis
+        more than ``members``, T forecasts share the members. The function then sorts the members
+        once, and the cost is O(n) per forecast.
 
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`\sum_i w_i |x_i - y| - \frac{1}{2} \sum_{ij} w_i w_j |x_i - x_j| \ge 0` in u: the
-        score of the distribution itself, not the "fair" estimate for an infinite ensemble. NaN if
-        the observation or a weight is NaN, no member is left, or an infinite member has positive
-        weight.
+        :math:`\sum_i w_i |x_i - y| - \frac{1}{2} \sum_{ij} w_i w_j |x_i - x_j| \ge 0` in u. This is
+        the score of the distribution itself, not the "fair" estimate for an infinite ensemble. It
+        is NaN if the observation or a weight is NaN, if all members are missing, or if an infinite
+        member has positive weight.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def crps(
 
     Notes
     -----
-    O(n log n) per forecast with its own members.
+    The cost is O(n log n) for a forecast that has its own members.
 
     References
     ----------
@@ -72,24 +72,27 @@ def threshold_weighted_crps(
     observations, members, weights
         As in :func:`crps`.
     lower, upper : array_like, broadcast to ``observations``
-        Thresholds, in the unit u of the members; -inf and inf mean no threshold. NaN gives NaN.
+        Thresholds, in the unit u of the members; -inf and inf mean no threshold. If a threshold is
+        NaN, the score is NaN.
 
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. It is the score of
-        members and observation after both are clipped to the thresholds. The scores of two
-        neighbouring intervals add up. NaN as in :func:`crps`.
+        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. This is the CRPS after
+        clipping members and observation to the thresholds. The scores of two neighbouring intervals
+        add up to the score of both together. The score is NaN in the cases given in :func:`crps`.
 
     Raises
     ------
     ValueError
-        If a weight is negative, a lower threshold exceeds the upper one, or shapes do not fit.
+        If a weight is negative, if a lower threshold exceeds the upper one, or if shapes do not
+        fit.
 
     Notes
     -----
-    O(n log n) per forecast, O(n) if forecasts share members. Unlike the mean score over extreme
-    observations, this score is proper [1]_; clipping is the chaining function of [2]_.
+    The cost is O(n log n) per forecast, or O(n) if forecasts share members. Unlike the mean score
+    of cases with extreme observations, this score is proper [1]_; clipping is the chaining function
+    of [2]_.
 
     References
     ----------
@@ -119,7 +122,7 @@ def threshold_weighted_crps(
 
 
 def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
-    r"""Compute the fair CRPS: expected CRPS of the ensemble with infinitely many members.
+    r"""Compute the fair CRPS: the expected CRPS if the ensemble had infinitely many members.
 
     Parameters
     ----------
@@ -132,8 +135,9 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     -------
     array of float64, shape (...)
         :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0` in u,
-        smaller is better; 0 if no two members are on the same side of the observation. NaN if the
-        observation is NaN, fewer than two members are left, or a member is infinite.
+        smaller is better. The score is 0 if no two members are on the same side of the observation.
+        It is NaN if the observation is NaN, if there are fewer than two members, or if a member is
+        infinite.
 
     Raises
     ------
@@ -142,9 +146,9 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
 
     Notes
     -----
-    O(m log m) per forecast. Use it to compare ensembles of different sizes as samples of forecast
-    distributions; :func:`crps` scores the ensemble itself. Do not use it for weighted members,
-    because they are not a sample.
+    The cost is O(m log m) per forecast. Use the fair score to compare ensembles of different sizes
+    as samples of forecast distributions; :func:`crps` scores the ensemble itself. Do not use the
+    fair score for weighted members, because they are not a sample.
 
     References
     ----------
@@ -182,7 +186,8 @@ def thresholds_of(
 ) -> tuple[FloatArray, FloatArray]:
     """Return thresholds as float64 arrays with the shape of observations.
 
-    Raises ValueError if shapes do not fit.
+    The function raises ValueError if shapes do not fit, or if a lower threshold exceeds an upper
+    one.
     """
     low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
     try:
@@ -212,10 +217,10 @@ def _fill_crps(
 ) -> None:
     """Fill ``int (F - 1{z >= y})^2 dz`` from lower to upper.
 
-    Observations and thresholds have shape (L, T), weights (L, T, n); members (L, n) ascend and come
-    with the positions of their weights. Below the observation the integrand is the squared mass
-    below z; above it, the squared mass above z. Two walks towards the observation need neither a
-    branch nor a division per member.
+    Observations and thresholds have shape (L, T), weights (L, T, n); members (L, n) are in
+    ascending order, with the positions of their weights. Below the observation the integrand is the
+    squared mass below z; above it, the squared mass above z. Two walks towards the observation need
+    neither a branch nor a division per member.
     """
     support, places = ordered
     n = support.shape[1]

@@ -23,7 +23,7 @@ class Decomposition(NamedTuple):
     """Mean score (...) = calibration error + rest, in the unit of the scores."""
 
     calibration_error: FloatArray
-    """gain of recalibration; its estimate may be negative"""
+    """gain of recalibration; the estimate may be negative"""
     calibration_error_standard_error: FloatArray
     rest: FloatArray
     """lack of sharpness plus unpredictable part, which scores cannot separate"""
@@ -42,7 +42,7 @@ def decompose(
     score_forecast : array of float, shape (..., n)
         CRPS of the forecasts Q; cases in order of time.
     score_recalibrated : array of float, shape (..., n)
-        CRPS of the recalibrated forecasts R, learned from other cases.
+        CRPS of the recalibrated forecasts R, whose recalibration is learned from other cases.
     distance : array of float, shape (..., n)
         :math:`d(R, Q) = \int (F_R - F_Q)^2`, from :func:`half_squared_distance`.
 
@@ -50,8 +50,9 @@ def decompose(
     -------
     Decomposition
         Calibration error and rest with their standard errors, and the mean score, each of shape
-        (...) and in the unit of the scores. NaN without a case; standard errors are NaN with fewer
-        than three cases. A case that is missing in one array is left out of all arrays.
+        (...) and in the unit of the scores. All are NaN if there is no case; standard errors are
+        NaN with fewer than three cases. The function leaves out a case that is missing in any
+        array.
 
     Raises
     ------
@@ -60,11 +61,12 @@ def decompose(
 
     Notes
     -----
-    If R is the distribution of the observation given Q, the calibration error is the expectation of
-    two terms: d(R, Q), and S(Q, y) - S(R, y). The noise of an estimated R raises the first term and
-    lowers the second by nearly the same amount. The estimate is the average of both terms, without
-    further correction. The rest is the mean score minus this estimate. Standard errors allow for
-    serial dependence (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
+    With the score S and the observation y, there are two terms: d(R, Q), and S(Q, y) - S(R, y). If
+    R is the distribution of the observation given Q, the expectation of each term is the
+    calibration error. The noise of an estimated R raises the first term and lowers the second by
+    nearly the same amount. The estimate is the average of both terms, without further correction.
+    The rest is the mean score minus this estimate. Standard errors allow for serial dependence
+    (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
 
     References
     ----------
@@ -100,14 +102,15 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     q : Distribution
         Forecasts of any form, shape (...).
     r : Empirical
-        The same number of ensembles, with members of their own or shared ones.
+        As many ensembles as ``q`` has forecasts. Each may have its own members, or several may
+        share members.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\int (F_Q - F_R)^2 = E|X - Z| - \frac{1}{2} E|X - X'| - \frac{1}{2} E|Z - Z'| \ge 0`
-        in the unit of the members. NaN if a forecast of the pair is missing or has an infinite
-        member.
+        in the unit of the members. The result is NaN if a forecast of the pair is missing or has an
+        infinite member.
 
     Raises
     ------
@@ -116,9 +119,10 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
     Notes
     -----
-    Two ensembles take one walk through the sorted members of both, O(m + n) per pair after sorting;
-    shared members are sorted once. Normal distributions with k components take O(k² + k n). For
-    other forms, the function computes their CRPS at every member of R, in blocks.
+    For two ensembles, the function walks once through the sorted members of both; after sorting,
+    the cost is O(m + n) per pair. It sorts shared members once. For normal distributions with k
+    components, the cost is O(k² + k n). For other forms, the function computes their CRPS at every
+    member of R, in blocks.
 
     Examples
     --------
@@ -238,7 +242,7 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 
 @kernel
 def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
-    """Fill distances in the order of cases, from (L, n), (L, T, n) to (M, p), (M, S, p)."""
+    """Fill distances between ensembles (L, n), (L, T, n) and (M, p), (M, S, p), by case."""
     x_order, y_order = np.argsort(x[0]), np.argsort(y[0])
     flat = out.ravel()
     for pair in range(flat.size):

@@ -1,4 +1,4 @@
-"""Discrimination: how well forecasts differ if outcomes differ, whatever their scale.
+"""Discrimination: how well forecasts separate cases with different outcomes.
 
 For probabilities of events, there are the ROC curve, its area, and the economic value. For whole
 forecasts and any observations, there is the generalised discrimination score.
@@ -24,12 +24,12 @@ EVEN = 1e-12
 
 
 class RocArea(NamedTuple):
-    """Area under ROC curves, arrays (...)."""
+    """Area under ROC curves, as arrays (...)."""
 
     area: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; the standard error of its mean is that of the area"""
+    """(..., n) influence of each case; its mean has the standard error of the area"""
     n_events: IntArray
     """Number of complete cases with the event"""
 
@@ -48,8 +48,8 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     Returns
     -------
     RocArea
-        Arrays (...) and (..., n). NaN if the event happens in none or all of the cases. The
-        influence of missing cases is NaN, too.
+        Arrays (...) and (..., n). Area and influence are NaN if the event happens in none or all of
+        the cases. The influence of missing cases is NaN, too.
 
     Raises
     ------
@@ -61,12 +61,14 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     Each pair consists of a case with the event and a case without it. The area is the share of
     pairs in which the case with the event has the higher probability; ties count half [1]_. It
     equals the trapezoidal area under the curve through all probabilities. The influence of a case
-    is :math:`(V_i - A) / r`. Here :math:`V_i` is its placement among the cases of the other kind
-    (with or without the event) [2]_, and r is the share of its own kind. For independent cases, the
-    variance of its mean equals that of DeLong et al., up to a relative error of order 1/n. For
-    autocorrelated cases in order of time, use :func:`~xrecal.arrays.standard_error`. O(n log n) per
-    location. Cases of several places along the last axis are pooled: the area then contains the
-    differences between their climates.
+    is :math:`(V_i - A) / r`. Here A is the area, and there are two kinds of cases: with and without
+    the event. :math:`V_i` is the share of right pairs among the pairs of case i with cases of the
+    other kind [2]_, and r is the share of cases of the same kind as case i. For independent cases,
+    the variance of the mean influence equals the variance of DeLong et al., up to a relative error
+    of order 1/n. For autocorrelated cases in order of time, use
+    :func:`~xrecal.arrays.standard_error` of the influence. The cost is O(n log n) per location. If
+    the last axis holds cases of several places, the area also contains the differences between the
+    climates of these places.
 
     References
     ----------
@@ -109,7 +111,7 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
-    """Rank (L, n) some of the values (L, n) from 1, with the mean rank for ties; 0 for others."""
+    """Return ranks (L, n) of values ``among``, from 1, with mean ranks for ties; 0 for others."""
     n = values.shape[-1]
     order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
     ranked = np.take_along_axis(values, order, -1)
@@ -142,8 +144,9 @@ def roc_curve(
     Returns
     -------
     hit_rate, false_alarm_rate : array of float64, shape (..., k)
-        Share of cases with action: among cases with the event, and among cases without it. In [0,
-        1], not increasing in the level. NaN without such cases.
+        Share of cases in which users act, among cases with the event and among cases without it.
+        The rates are in [0, 1] and do not increase with the level. A rate is NaN if there are no
+        cases of its kind.
 
     Raises
     ------
@@ -152,8 +155,8 @@ def roc_curve(
 
     Notes
     -----
-    A probability that is below a level by at most 1e-9 still reaches it. The cost is O(n log n + k
-    log n) per location.
+    A probability that is below a level by at most 1e-9 still reaches the level. The cost is O(n log
+    n + k log n) per location.
 
     References
     ----------
@@ -178,7 +181,7 @@ def roc_curve(
 
 
 def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
-    """Return the share (L, k) of some cases (L, n) with a probability of at least a level."""
+    """Return the share (L, k) of the cases ``among`` (L, n) whose probability reaches a level."""
     known = among & ~np.isnan(p)
     ascending = np.sort(np.where(known, p, np.nan), axis=-1)
     count = known.sum(-1)
@@ -204,17 +207,18 @@ def economic_value(
     Returns
     -------
     value, potential_value : array of float64, shape (..., k)
-        At most 1. A value of 1 is as good as a perfect forecast. A value of 0 is as good as the
-        better of two rules: always protect, or never protect. A negative value is worse than this
-        rule. ``value`` is for users who act if the probability is at least the ratio.
-        ``potential_value`` is for users who act at the best probability of these cases or above; it
-        is never negative. NaN if the event happens in none or all of the cases.
+        Relative economic values, at most 1. The value is 1 for a perfect forecast, and 0 for the
+        better of two rules: always protect, or never protect. It is negative if the forecast is
+        worse than this rule. ``value`` is for users who act if the probability is at least the
+        ratio ``cost_loss``. ``potential_value`` is for users who act if the probability is at least
+        the level that is best for these cases; it is never negative. Both are NaN if the event
+        happens in none or all of the cases.
 
     Raises
     ------
     ValueError
-        If shapes differ, an event is neither 0 nor 1, a probability is outside [0, 1], or a ratio
-        is outside (0, 1).
+        If shapes differ, if an event is neither 0 nor 1, if a probability is outside [0, 1], or if
+        a ratio is outside (0, 1).
 
     Notes
     -----
@@ -224,8 +228,9 @@ def economic_value(
     .. math:: V = \frac{\min(\alpha, s) - F \alpha (1 - s) + H s (1 - \alpha) - s}
               {\min(\alpha, s) - s \alpha}
 
-    The potential value is the maximum over all probabilities. A recalibration could reach it,
-    except for a small gain by chance. O(n log n + k n) per location.
+    The potential value is the maximum of V over all levels of probability. A recalibration could
+    reach the potential value, except for a small part that is due to chance. The cost is O(n log n
+    + k n) per location.
 
     References
     ----------
@@ -279,12 +284,12 @@ def _values(p: FloatArray, happened: FloatArray, ratios: FloatArray) -> FloatArr
 
 
 class Discrimination(NamedTuple):
-    """Generalised discrimination score, arrays (...)."""
+    """Generalised discrimination score, as arrays (...)."""
 
     score: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; the standard error of its mean is that of the score"""
+    """(..., n) influence of each case; its mean has the standard error of the score"""
 
 
 def generalised_discrimination(
@@ -295,18 +300,18 @@ def generalised_discrimination(
     Parameters
     ----------
     observations : array of float, shape (..., n)
-        Observations, in any unit. NaN or infinity marks a missing one.
+        Observations, in any unit. NaN or infinity marks a missing observation.
     members : array of float, shape (..., n, m)
         Members of the ensembles; NaN marks a missing member. Ensembles without members do not
         count.
     weights : array of float, shape of ``members``, optional
-        Weights >= 0, normalised here; equal by default.
+        Weights >= 0, which the function normalises; equal by default.
 
     Returns
     -------
     Discrimination
-        Float64 of shape (...) and (..., n). NaN without two cases with different observations. The
-        influence of left-out cases is NaN, too.
+        Float64 arrays of shape (...) and (..., n). Both are NaN if there are no two cases with
+        different observations. The influence of left-out cases is NaN, too.
 
     Raises
     ------
@@ -315,17 +320,18 @@ def generalised_discrimination(
 
     Notes
     -----
-    For two cases with different observations, the forecasts predict which observation is larger.
-    They predict that the observation of j is larger if a random member of j exceeds a random member
-    of i with more than even odds; ties count half [2]_. The score is the share of pairs with a
-    right prediction; even odds count half. Pairs of equal observations are ignored. If observations
-    are events, 0 or 1, and forecasts are single numbers, the score is the area under the ROC curve
-    [1]_. A monotone transform of all forecasts does not change the score, so neither a bias nor a
-    common error of the spread does.
+    For two cases i and j with different observations, the forecasts predict which observation is
+    larger. They predict that the observation of j is larger if a random member of j exceeds a
+    random member of i with more than even odds; ties count half [2]_. The score is the share of
+    pairs with a right prediction; even odds count half. The score ignores pairs with equal
+    observations. If observations are events, 0 or 1, and forecasts are single numbers, the score is
+    the area under the ROC curve [1]_. A monotone transform of all forecasts does not change the
+    score, so neither a bias nor a common error of the spread changes it.
 
-    The influence of a case is the projection of a U statistic: twice the excess of its right pairs
-    over the mean, divided by the mean number of pairs. The :func:`~xrecal.arrays.standard_error` of
-    the influence, with cases in order of time, allows for autocorrelation. O(n² m) per location.
+    The influence of a case is the projection of a U statistic: twice the difference between the
+    number of right pairs of the case and the number expected from the score, divided by the mean
+    number of pairs of a case. The :func:`~xrecal.arrays.standard_error` of the influence, with
+    cases in order of time, allows for autocorrelation. The cost is O(n² m) per location.
 
     References
     ----------
@@ -392,7 +398,7 @@ def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, F
 def _fill_pairs(
     observations: Matrix, members: Cube, masses: Cube, right: OutMatrix, pairs: OutMatrix
 ) -> None:
-    """Fill the number of pairs of each case (L, n) with other cases, and of right pairs."""
+    """Fill the number of pairs (L, n) of each case, and the number of right pairs among them."""
     n = observations.shape[1]
     for cell in range(observations.shape[0]):
         y, x, mass = observations[cell], members[cell], masses[cell]

@@ -29,7 +29,7 @@ def error_spread(
     -------
     array of float64, shape (...)
         :math:`(s^2 - e^2 - e s g)^2 \ge 0` with the error :math:`e = m - y`, in the fourth power of
-        u; smaller is better. NaN if an input is NaN or the observation is infinite.
+        u; smaller is better. The score is NaN if an input is NaN or the observation is infinite.
 
     Raises
     ------
@@ -38,8 +38,9 @@ def error_spread(
 
     Notes
     -----
-    The score is proper [1]_. It is the squared difference between the squared error and its
-    prediction. A single large error enters with its fourth power, so use the mean over many cases.
+    The score is proper [1]_. It is the squared difference between the squared error and the squared
+    error that the moments predict. A single large error enters with its fourth power, so use the
+    mean over many cases.
 
     References
     ----------

@@ -24,17 +24,19 @@ def brier_score(
     probabilities : array of float, shape (..., k)
         Forecasts p of P(Y > threshold), in [0, 1].
     thresholds : array_like, shape (k,) or (..., k)
-        In the unit of the observations; the event is y > threshold, strictly.
+        Thresholds, in the unit of the observations; the event is y > threshold.
     n_members : array_like, broadcast to ``observations``, optional
-        Number m of equally likely members, if p is their share above the threshold. The result is
-        then the fair score, the expected score with infinitely many members.
+        Number m of equally likely members, if p is the share of members above the threshold. The
+        function then returns the fair score: the expected score if the ensemble had infinitely many
+        members.
 
     Returns
     -------
     array of float64, shape (..., k)
         :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better. The fair score is smaller by
-        :math:`p (1 - p) / (m - 1)`, and it is not negative if p is a multiple of 1/m. NaN if the
-        observation, probability or threshold is NaN, or with fewer than two members.
+        :math:`p (1 - p) / (m - 1)`, and it is not negative if p is a multiple of 1/m. The result is
+        NaN if the observation, probability or threshold is NaN; the fair score is also NaN with
+        fewer than two members.
 
     Raises
     ------
@@ -43,8 +45,8 @@ def brier_score(
 
     Notes
     -----
-    The integral of the score over all thresholds is the CRPS; for the fair score it is the fair
-    CRPS.
+    The integral of the score over all thresholds is the CRPS; the integral of the fair score is the
+    fair CRPS.
 
     References
     ----------
@@ -85,20 +87,20 @@ def ranked_probability_score(
     Parameters
     ----------
     observations : array of float, shape (...)
-        Observations, in any unit; a value on an edge is in the category below.
+        Observations, in any unit; a value on an edge is in the category below the edge.
     probabilities : array of float, shape (..., K - 1)
         Forecasts of P(Y > edge), in [0, 1].
     edges : array_like, shape (K - 1,) or (..., K - 1)
-        Not decreasing, in the unit of the observations.
+        Edges that do not decrease, in the unit of the observations.
     n_members : array_like, broadcast to ``observations``, optional
         As in :func:`brier_score`, for the fair score.
 
     Returns
     -------
     array of float64, shape (...)
-        Sum of the Brier scores of the edges, in [0, K - 1], smaller is better. The sum is not
-        divided by K - 1. NaN if the observation, a probability or an edge is NaN, or for the fair
-        score with fewer than two members.
+        Sum of the Brier scores of the edges, in [0, K - 1], smaller is better. The function does
+        not divide the sum by K - 1. The score is NaN if the observation, a probability or an edge
+        is NaN; the fair score is also NaN with fewer than two members.
 
     Raises
     ------
@@ -107,8 +109,8 @@ def ranked_probability_score(
 
     Notes
     -----
-    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. Equal edges have an
-    empty category between them; each edge counts.
+    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. The category
+    between equal edges is empty, but the score counts both edges.
 
     References
     ----------
@@ -130,7 +132,7 @@ def ranked_probability_score(
 
 
 def _fitting(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Return values as a float64 array of a shape; raise ValueError unless they fit."""
+    """Broadcast values to a float64 array of a shape; raise ValueError if that is impossible."""
     given = np.asarray(values, np.float64)
     try:
         return np.broadcast_to(given, shape)

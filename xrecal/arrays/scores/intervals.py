@@ -14,11 +14,11 @@ from xrecal.typing import FloatArray, IntArray
 from .quantile_scores import quantile_score
 
 NEAR = 1e-6
-"""Tolerance for two levels to be partners (add up to one), for levels of single precision."""
+"""Tolerance for the sum of two partners, which is one; levels may have single precision."""
 
 
 class Coverage(NamedTuple):
-    """Coverage of intervals, arrays (...)."""
+    """Coverage of intervals, as arrays (...)."""
 
     coverage: FloatArray
     """Share of observations inside the intervals, ends included"""
@@ -29,13 +29,13 @@ class Coverage(NamedTuple):
 
 
 def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArray) -> Coverage:
-    """Compute the share of observations inside their intervals, and the mean width of these.
+    """Compute the share of observations inside their intervals, and the mean interval width.
 
     Parameters
     ----------
     observations, low, high : array of float, shape (..., n)
-        Observations and the ends of the interval of each case, in one unit. A case with a NaN or an
-        infinite observation is left out.
+        Observations and the ends of the interval of each case, in one unit. The function leaves out
+        a case with a NaN or an infinite observation.
 
     Returns
     -------
@@ -52,8 +52,8 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
     -----
     Compare the share with the level of the interval. For n independent cases, the standard
     deviation of the share is sqrt(level (1 - level) / n). An observation on the end of an interval
-    is inside, so intervals that end at a bound (no rain) have a coverage above their level. O(n)
-    per location.
+    is inside, so intervals that end at a bound (no rain) have a coverage above their level. The
+    cost is O(n) per location.
 
     Examples
     --------
@@ -91,9 +91,9 @@ def interval_score(
     Returns
     -------
     array of float64, shape (...)
-        :math:`(u - l) + \frac{2}{\alpha} \max(l - y, y - u, 0) \ge 0` with
-        :math:`\alpha = 1 - \mathrm{level}`, in the unit of the observations; smaller is better.
-        NaN if an input is NaN or the observation is infinite.
+        :math:`(u - l) + \frac{2}{\alpha} \max(l - y, y - u, 0) \ge 0` with :math:`\alpha = 1 -
+        \mathrm{level}`, in the unit of the observations; smaller is better. The score is NaN if an
+        input is NaN or the observation is infinite.
 
     Raises
     ------
@@ -102,8 +102,8 @@ def interval_score(
 
     Notes
     -----
-    The score is smallest on average for the quantiles at :math:`\alpha / 2` and :math:`1 - \alpha /
-    2`.
+    On average, the score is smallest for an interval between the true quantiles at :math:`\alpha /
+    2` and :math:`1 - \alpha / 2`.
 
     References
     ----------
@@ -137,9 +137,9 @@ def weighted_interval_score(
     observations : array of float, shape (...)
         Observations, in the unit u of the quantiles.
     quantiles : array of float, shape (..., k)
-        Forecasts of the quantiles, the ends of the intervals.
+        Forecast quantiles: the median and the ends of the intervals.
     levels : array of float, shape (k,)
-        Levels of the quantiles in [0, 1], in any order, each once: ½ and pairs of levels that add
+        Different levels of the quantiles in [0, 1], in any order: ½, and pairs of levels that add
         up to one.
 
     Returns
@@ -147,14 +147,14 @@ def weighted_interval_score(
     array of float64, shape (...)
         :math:`\frac{1}{K + 1/2} (\frac12 |y - m| + \sum_k \frac{\alpha_k}{2} S_{\alpha_k}) \ge 0`
         in u, with the median m and the scores :math:`S_{\alpha_k}` of :func:`interval_score` for
-        the K intervals of level :math:`1 - \alpha_k`; smaller is better. NaN if the observation or
-        a quantile is NaN.
+        the K intervals of level :math:`1 - \alpha_k`; smaller is better. The score is NaN if the
+        observation or a quantile is NaN.
 
     Raises
     ------
     ValueError
-        If a level is outside [0, 1], lacks its partner or occurs twice, there is no median, or
-        shapes do not fit.
+        If a level is outside [0, 1], lacks its partner (one minus the level) or occurs twice, if
+        there is no median, or if shapes do not fit.
 
     Notes
     -----
@@ -195,7 +195,7 @@ def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
         )
     alone = ", ".join(f"{level:g}" for level in levels[~paired])
     raise ValueError(
-        f"levels must be symmetric about 0.5, but one minus it is lacking for {alone}; "
+        f"levels must be symmetric about 0.5, but one minus the level is missing for {alone}; "
         f"keep those that have partners: levels=[{kept}]"
     )
 

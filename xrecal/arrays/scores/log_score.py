@@ -1,8 +1,8 @@
 """Log score: minus the log of the forecast density at the observation.
 
-Normal distributions have a density. For members, the density is estimated; for quantiles, it is
-constant between neighbouring quantiles. A point mass has no density, so an observation there gives
-NaN.
+Normal distributions have a density. For members, Gaussian kernels estimate a density; for
+quantiles, the density is constant between neighbouring quantiles. A point mass has no density, so
+the score of an observation on a point mass is NaN.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ def log_score(
     members : array of float, shape (..., n)
         Members; NaN marks a missing member.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here; equal by default. If ``weights`` have one axis more than
-        ``members``, T forecasts share the members. The function then sorts them once: O(n) per
-        forecast.
+        Weights >= 0, which the function normalises; equal by default. If ``weights`` have one axis
+        more than ``members``, T forecasts share the members. The function then sorts the members
+        once, and the cost is O(n) per forecast.
 
     Returns
     -------
     array of float64, shape of ``observations``
         :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, without a unit, with the density in 1/u.
-        It may be negative; smaller is better. Equal members, or a single member, are a point mass:
-        the score is NaN if they equal the observation, else inf. NaN if the observation is not
-        finite, no member is left, a weight is NaN, or an infinite member has positive weight.
+        The score may be negative; smaller is better. Equal members, or a single member, are a point
+        mass: the score is NaN if they equal the observation, else inf. The score is also NaN if the
+        observation is not finite, if all members are missing, if a weight is NaN, or if an infinite
+        member has positive weight.
 
     Raises
     ------
@@ -63,18 +64,19 @@ def log_score(
     Notes
     -----
     The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the standard deviation
-    s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, s alone
-    counts. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective number of
-    members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is the mean of
-    the members over a part 1/m of the mass [3]_. With equal weights, these are the number of
-    members, the sample standard deviation and the usual quartiles, interpolated between members.
+    s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, the bandwidth
+    depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective
+    number of members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is
+    the mean of the members over a part 1/m of the mass [3]_. With equal weights, these are the
+    number of members, the sample standard deviation and the usual quartiles, interpolated between
+    members.
 
     The score depends on the bandwidth, most of all for small ensembles and for observations outside
     the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the
     variable, such as dry members, are a point mass; kernels spread this mass to both sides of the
     bound.
 
-    O(n log n) per forecast with its own members.
+    The cost is O(n log n) for a forecast that has its own members.
 
     References
     ----------
@@ -105,7 +107,7 @@ def log_score(
 def quantile_log_score(
     observations: FloatArray, quantiles: FloatArray, q: FloatArray
 ) -> FloatArray:
-    r"""Compute the log score of forecasts with known quantiles only.
+    r"""Compute the log score of forecasts that consist of quantiles.
 
     Parameters
     ----------
@@ -114,16 +116,17 @@ def quantile_log_score(
     quantiles : array of float, shape (..., m)
         Quantiles of each forecast; NaN marks a missing quantile.
     q : array of float, shape (m,)
-        Levels of the quantiles in [0, 1], in any order, each once.
+        Different levels of the quantiles in [0, 1], in any order.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z at
-        levels τ that enclose the observation. It has no unit, with the density in 1/u, and may be
-        negative; smaller is better. It is inf below and above all quantiles. NaN if several
-        quantiles equal the observation, the observation or a quantile is infinite, the observation
-        is missing, or fewer than two quantiles are left.
+        levels τ that enclose the observation. The score has no unit, with the density in 1/u, and
+        may be negative; smaller is better. It is inf for an observation below or above all
+        quantiles. It is NaN if several quantiles equal the observation, if the observation or a
+        quantile is infinite, if the observation is missing, or if there are fewer than two
+        quantiles.
 
     Raises
     ------
@@ -134,9 +137,10 @@ def quantile_log_score(
     -----
     The density belongs to the distribution function that is linear between the levels, as in
     :func:`~xrecal.arrays.quantile_pit`. The position of the mass beyond the outermost levels is
-    unknown, so every observation there scores inf: levels near 0 and 1 are needed. An observation
-    that equals one quantile belongs to the interval above this quantile, or below it if it is the
-    last one. Crossing quantiles are sorted first. O(m log m) per forecast.
+    unknown, so every observation there has the score inf; give levels near 0 and 1. An observation
+    that equals one quantile belongs to the interval above this quantile, or to the interval below
+    if it is the highest quantile. The function sorts crossing quantiles first. The cost is O(m log
+    m) per forecast.
 
     References
     ----------
@@ -188,10 +192,10 @@ def normal_log_score(
     Parameters
     ----------
     observations : array_like, shape (...)
-        In the unit u of the variable.
+        Observations, in the unit u of the variable.
     loc, scale : array_like, shape (...) or (..., k)
-        Locations and standard deviations (>= 0), in u. The last axis holds components if weights
-        are given or loc has one axis more than observations.
+        Locations and standard deviations (>= 0), in u. The last axis holds components if
+        ``weights`` is given, or if ``loc`` has one axis more than ``observations``.
     weights : array_like, shape (..., k), optional
         Weights of the components (>= 0); equal by default.
 
@@ -199,10 +203,10 @@ def normal_log_score(
     -------
     ndarray of float64, shape (...)
         :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, without a unit, with the
-        density in 1/u. It may be negative; smaller is better. A component of scale 0 is a point
-        mass and adds no density. Without any other component, the score is inf; if its location
-        equals the observation, the score is NaN. NaN if an input is missing or the observation is
-        infinite.
+        density in 1/u. The score may be negative; smaller is better. A component of scale 0 is a
+        point mass and adds no density. If all components have scale 0, the score is inf. If the
+        location of a component of scale 0 equals the observation, the score is NaN. It is also NaN
+        if an input is missing or the observation is infinite.
 
     Raises
     ------
@@ -211,7 +215,8 @@ def normal_log_score(
 
     Notes
     -----
-    The cost is O(k) per forecast. The score is exact to all digits, also for observations far out.
+    The cost is O(k) per forecast. The score has full precision, also for observations far from the
+    forecast.
 
     References
     ----------
@@ -257,28 +262,31 @@ def censored_normal_log_score(
     Parameters
     ----------
     observations : array_like, shape (...)
-        In the unit of the variable.
+        Observations, in the unit of the variable.
     loc, scale : array_like, shape (...)
-        Location and scale (>= 0) of the normal distribution before censoring, in that unit.
+        Location and scale (>= 0) of the normal distribution before censoring, in the same unit.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf mean no bound.
+        Bounds, in the same unit; -inf and inf mean no bound.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Between the bounds, the score of :func:`normal_log_score`; outside, inf. On a bound it is
-        NaN, because a point mass has no density. NaN also if an argument is NaN, or a location,
-        scale or observation is infinite.
+        For an observation between the bounds, the score of :func:`normal_log_score`; for an
+        observation outside the bounds, inf. On a bound the score is NaN, because a point mass has
+        no density. The score is also NaN if an argument is NaN, or if a location, scale or
+        observation is infinite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a scale is negative, or bounds leave no values.
+        If shapes do not match, if a scale is negative, or if there are no values between the
+        bounds.
 
     Notes
     -----
-    A mean that skips NaN is over the cases between the bounds, so it ignores the probability of a
-    bound; :func:`~xrecal.arrays.censored_normal_crps` takes all cases into account.
+    A mean without NaN counts only observations between the bounds, so it ignores the probability
+    that the forecast gives to a bound; :func:`~xrecal.arrays.censored_normal_crps` takes all cases
+    into account.
 
     Examples
     --------
@@ -337,8 +345,7 @@ def _log_score(y: float, values: Any, shares: Any) -> Any:
 def _bandwidth(values: Any, shares: Any) -> Any:
     """Return Silverman's bandwidth for ascending members (n,) with shares (n,); 0 if all are equal.
 
-    Members are relative to the lowest member, so that rounding of an offset does not make equal
-    members differ.
+    The function subtracts the lowest member first, so that equal members stay equal after rounding.
     """
     lowest, mean, variance, others, part = values[0], 0.0, 0.0, 0.0, 0.0
     for i in range(values.size):

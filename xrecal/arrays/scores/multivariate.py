@@ -24,14 +24,14 @@ def energy_score(
     members : array of float, shape (..., d, m)
         Members, along the last axis; the leading axes broadcast with the axes of the observations.
     weights : array of float, shape (..., m), optional
-        Weights >= 0 of whole members, normalised here; equal by default.
+        Weights >= 0 of whole members, which the function normalises; equal by default.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\sum_i w_i \|x_i - y\| - \frac12 \sum_{i,j} w_i w_j \|x_i - x_j\|` [1]_, >= 0, in the
-        unit of the members. NaN without a usable place or member, or if a weight is negative or
-        NaN.
+        unit of the members. The score is NaN if there is no usable place or member, or if a weight
+        is negative or NaN.
 
     Raises
     ------
@@ -42,8 +42,8 @@ def energy_score(
     -----
     A place is usable if its observation is known and at least one member has a value there. A
     member is usable if it has values at all usable places. If two forecasts are missing at
-    different places, their scores are not comparable: give both forecasts the same mask first. O(m²
-    d) per case.
+    different places, their scores are not comparable: give both forecasts the same mask first. The
+    cost is O(m² d) per case.
 
     References
     ----------
@@ -80,7 +80,7 @@ def variogram_score(
     array of float64, shape (...)
         :math:`\sum_{i,j} (|y_i - y_j|^p - \sum_k w_k |x_{ki} - x_{kj}|^p)^2` over all pairs of
         places, each in both orders [1]_. It is >= 0, in the unit of the members to the power of 2p.
-        Missing values as for :func:`energy_score`.
+        The score is NaN in the cases given in :func:`energy_score`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def variogram_score(
     Notes
     -----
     The score is sensitive to the dependence between places, but not to common errors: the same bias
-    at all places does not change it. O(m d²) per case.
+    at all places does not change the score. The cost is O(m d²) per case.
 
     References
     ----------
@@ -115,7 +115,7 @@ def _score(
     weights: FloatArray | None,
     *settings: float,
 ) -> FloatArray:
-    """Compute scores (...) in blocks of cases; copies of many large fields would fill memory."""
+    """Compute scores (...) in blocks of cases; whole copies would fill memory."""
     y, x = np.asarray(observations), np.asarray(members)
     w = np.ones(1) if weights is None else np.asarray(weights)
     if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-2]:
@@ -155,7 +155,7 @@ def _places(observed: Any, members: Any, used: Any) -> int:
 
 @inner
 def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
-    """Fill normalised weights of usable members, 0 for others; return whether there are any."""
+    """Fill normalised weights of usable members, 0 for others; return True if there are any."""
     total = 0.0
     for i in range(weights.size):
         complete = True

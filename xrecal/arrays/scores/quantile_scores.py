@@ -40,8 +40,8 @@ def quantile_score(
     -------
     array of float64, shape (..., k)
         :math:`(1\{y \le q\} - \tau)(q - y) \ge 0` in u: τ times the distance if the observation is
-        above the quantile, 1 - τ times the distance if it is below; smaller is better. NaN if the
-        observation or the quantile is NaN.
+        above the quantile, and 1 - τ times the distance if the observation is below; smaller is
+        better. The score is NaN if the observation or the quantile is NaN.
 
     Raises
     ------
@@ -50,9 +50,9 @@ def quantile_score(
 
     Notes
     -----
-    Twice the integral of the score over all levels is the CRPS. Twice its mean over the levels (i -
-    ½) / k is the CRPS of the ensemble of the k quantiles. As in scikit-learn, scores and
-    scoringrules, the score itself has no factor 2.
+    Twice the integral of the score over all levels is the CRPS. Twice the mean score over the
+    levels (i - ½) / k is the CRPS of an ensemble whose members are the k quantiles. As in
+    scikit-learn, scores and scoringrules, the score itself has no factor 2.
 
     References
     ----------
@@ -100,20 +100,21 @@ def quantile_weighted_crps(
     -------
     array of float64, shape of ``observations``
         :math:`\int_0^1 2 (1\{y \le q_\tau\} - \tau)(q_\tau - y) \, v(\tau) \, d\tau \ge 0` in the
-        unit of the members, smaller is better. NaN as in :func:`~xrecal.arrays.crps`. The CRPS is
-        tails + 4 center, and upper + lower + 2 center.
+        unit of the members, smaller is better. The score is NaN in the cases given in
+        :func:`~xrecal.arrays.crps`. The CRPS equals two sums of scores: tails + 4 center, and upper
+        + lower + 2 center.
 
     Raises
     ------
     ValueError
-        If the weighting has another name, a weight is negative, or shapes do not fit.
+        If ``weighting`` is none of these names, if a weight is negative, or if shapes do not fit.
 
     Notes
     -----
-    The score is exact, by integration by parts: :math:`\int_{-\infty}^y P(F(z)) \, dz +
-    \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau) \, d\tau` and
-    :math:`\bar P` the same integral of :math:`v(1 - \tau)`. O(n log n) per forecast, O(n) if
-    forecasts share members.
+    The function computes the score exactly, by integration by parts: :math:`\int_{-\infty}^y
+    P(F(z)) \, dz + \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau)
+    \, d\tau` and :math:`\bar P` the same integral of :math:`v(1 - \tau)`. The cost is O(n log n)
+    per forecast, or O(n) if forecasts share members.
 
     References
     ----------
@@ -165,8 +166,8 @@ def _fill_weighted_crps(
 ) -> None:
     """Fill scores (L, T) of supports (L, n) with weights (L, T, n).
 
-    There are two walks towards the observation. The sum of each walk starts from the tail, so a
-    small probability keeps its digits.
+    The function walks through the members from both ends to the observation. Each sum starts in a
+    tail, so a small probability keeps its digits.
     """
     n = support.shape[1]
     z = np.empty(n)

@@ -1,4 +1,4 @@
-"""Sequential comparison of two forecasts, valid after every case."""
+"""Sequential comparison of two forecasts; its evidence is valid after every case."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from xrecal.arrays.rows import as_rows, double_blocks
 from xrecal.typing import FloatArray
 
 MOST = 0.5
-"""Largest share of the wealth that is bet."""
+"""Largest bet; one case lowers the e-value at most by this share."""
 
 PSEUDO_SQUARES = 1.0
-"""Sum of squares with which bets start; ten cases with differences of a third of the bound give
-it."""
+"""Sum of squares before the first case; ten gains of a third of their bounds add as much."""
 
 
 def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) -> FloatArray:
@@ -34,26 +33,26 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
         is twice the Wasserstein distance between the two forecasts, :math:`2 \int |F - G|`. The
         function leaves out cases with a bound of 0.
     lag : int or array of int, shape (...)
-        Number of cases from the issue of a forecast to its verification, at least 1.
+        Number of cases between the issue and the verification of a forecast, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n)
-        E-values, at least 0. If the expected gain, given all information at each issue, is at most
-        0, the probability that an e-value reaches :math:`1/\alpha` is at most :math:`\alpha`. NaN
-        without any case.
+        E-values, at least 0. If the expected gain is at most 0 whenever forecasts are issued, the
+        probability that any e-value reaches :math:`1/\alpha` is at most :math:`\alpha`. All
+        e-values are NaN if there is no case.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, a gain is larger than its bound, or the lag is not valid.
+        If shapes do not fit, if a gain is larger than its bound, or if the lag is not valid.
 
     Notes
     -----
     The e-values are products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain divided by
     its bound [1]_. The bet :math:`\lambda_t`, between 0 and 1/2, is the sum of past :math:`x`,
-    divided by the sum of their squares. Lags work as in :func:`xrecal.arrays.calibration_e_values`.
-    O(h n) per location.
+    divided by one plus the sum of their squares. Lags work as in
+    :func:`xrecal.arrays.calibration_e_values`. The cost is O(h n) per location, with the lag h.
 
     References
     ----------

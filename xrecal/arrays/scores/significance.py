@@ -31,7 +31,7 @@ class Skill(NamedTuple):
     standard_error: FloatArray
     """standard error of the skill"""
     p_value: FloatArray
-    """two-sided p-value of equal mean scores"""
+    """two-sided p-value of the hypothesis that both mean scores are equal"""
     low: FloatArray
     """lower end of the interval for the skill"""
     high: FloatArray
@@ -53,7 +53,7 @@ def skill_score(
     scores : array of float, shape (..., n)
         Scores s of the forecast: smaller is better, and 0 is perfect. Cases are in order of time.
     reference : array of float, broadcast with ``scores``
-        Scores r of the reference. A case that is missing in one array is left out of both.
+        Scores r of the reference. The function leaves out a case that is missing in either array.
     block_length, cluster
         As in :func:`~xrecal.arrays.diebold_mariano`.
     level : float, default 0.95
@@ -62,10 +62,10 @@ def skill_score(
     Returns
     -------
     Skill
-        :math:`1 - \bar s / \bar r`, its standard error, the p-value of equal mean scores
-        (:func:`~xrecal.arrays.diebold_mariano`), and the ends of its interval, each of shape (...).
-        All results except the p-value are NaN if the mean score of the reference is not positive.
-        All are NaN without common cases.
+        :math:`1 - \bar s / \bar r`, the standard error of this skill, the p-value of equal mean
+        scores (:func:`~xrecal.arrays.diebold_mariano`), and the ends of an interval for the skill,
+        each of shape (...). All results except the p-value are NaN if the mean score of the
+        reference is not positive. All results are NaN if there are no common cases.
 
     Raises
     ------
@@ -78,8 +78,8 @@ def skill_score(
     serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is
     the delta method for a ratio of means; it needs an accurate mean of the reference. The interval
     is the skill plus and minus a number of standard errors. This number is the quantile of
-    Student's t at ``level``, with the degrees of freedom of the error. The interval is NaN with too
-    few cases for their dependence.
+    Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the standard error. The
+    interval is NaN if there are too few cases for their serial dependence.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def skill_score(
 
 
 def _apart(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return differences, 0 where they are rounding errors, whose dependence has no meaning."""
+    """Return differences, 0 where they are only rounding errors, which have no dependence."""
     apart = a - b
     return np.where(np.abs(apart) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)), 0.0, apart)
 
@@ -125,11 +125,11 @@ def diebold_mariano(
         Score of a forecast minus score of another forecast in each case, with cases in order of
         time. The function leaves out NaN cases; their neighbours count as successive.
     lag : int, optional
-        Largest distance in cases, from 0 to n - 1, with dependence between differences, for the
-        classic test with Bartlett weights [2]_.
+        Largest distance between two cases whose differences depend on each other, from 0 to n - 1
+        cases. With ``lag``, the function uses the classic test with Bartlett weights [2]_.
     block_length : int, optional
-        Number b of successive cases that count as one, from 1; 1 means independent cases. Estimated
-        if neither this, nor ``lag``, nor ``cluster`` is given.
+        Number b of successive cases that count as one case, at least 1; 1 means independent cases.
+        The function estimates b if ``block_length``, ``lag`` and ``cluster`` are all None.
     cluster : array of int, shape (n,), optional
         Number of the cluster of each case, such as its winter. Clusters are independent; cases
         within a cluster need not be.
@@ -138,9 +138,10 @@ def diebold_mariano(
     -------
     statistic, p_value : array of float64, shape (...)
         Mean divided by its standard error, with the sign of the mean, and the two-sided p-value of
-        Student's t. If all differences are zero, statistic and p-value are 0 and 1. If all are
-        equal and not zero, they are infinite and 0. NaN with fewer than 3 cases, with an infinite
-        difference, or with too few cases for their dependence.
+        Student's t. If all differences are zero, the statistic is 0 and the p-value is 1. If all
+        differences are equal but not zero, the statistic is infinite and the p-value is 0. Both are
+        NaN with fewer than 3 cases, with an infinite difference, or with too few cases for their
+        dependence.
 
     Raises
     ------
@@ -156,19 +157,20 @@ def diebold_mariano(
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. For
-    dependent cases, the degrees of freedom stay few, however many cases there are. With b = 1, the
-    test is the t-test. The estimated b is the range of a first-order autoregressive process: 9 at
-    an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is NaN.
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. The
+    longer cases depend on each other, the larger is b, and the fewer are the degrees of freedom.
+    With b = 1, the test is the t-test. The estimated b is the range of a first-order autoregressive
+    process: 9 at an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is
+    NaN.
 
-    With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The variance of the mean is
-    divided by its expected share for independent differences, as in [3]_, and t has n - 1 degrees
-    of freedom. Under strong dependence, these p-values are too small. With clusters, the variance
-    is computed from the sums of deviations in each cluster, and t has one degree of freedom less
-    than the number of clusters.
+    With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The function divides the
+    estimated variance of the mean by the ratio of its expectation to the true variance for
+    independent differences, as in [3]_; t has n - 1 degrees of freedom. Under strong dependence,
+    these p-values are too small. With clusters, the variance is computed from the sums of
+    deviations in each cluster, and t has one degree of freedom less than the number of clusters.
 
-    Each location has its own test, so with many locations some tests reject by chance. O(n log n)
-    per location.
+    Each location has its own test, so with many locations some tests reject by chance. The cost is
+    O(n log n) per location.
 
     References
     ----------
@@ -208,15 +210,15 @@ def standard_error(
 ) -> FloatArray:
     """Compute the standard error of the mean of autocorrelated scores.
 
-    Parameters and errors as in :func:`diebold_mariano`, which has the formula. Scores may also be
-    those of a single forecast.
+    Parameters and errors are as in :func:`diebold_mariano`, which has the formula. The scores may
+    be differences, or scores of a single forecast.
 
     Returns
     -------
     array of float64, shape (...)
-        In the unit of the scores; 0 for equal scores, NaN with fewer than 3 scores or with an
-        infinite score. With too few cases for their dependence, the result is the standard error
-        from 3 cosines, which is too small.
+        Standard error in the unit of the scores: 0 if all scores are equal, NaN with fewer than 3
+        scores or with an infinite score. If there are too few cases for their dependence, the
+        function uses 3 cosines; the standard error is then too small.
 
     Examples
     --------
@@ -227,7 +229,7 @@ def standard_error(
 
 
 class _Dependence(NamedTuple):
-    """Dependence between cases: at most one field is given; without any, it is estimated."""
+    """Dependence between cases: at most one field is set; if all are None, it is estimated."""
 
     lag: int | None = None
     block_length: int | None = None
@@ -280,9 +282,9 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        In [0, 1], NaN where ``p_values`` are NaN. If all results of at most q count as rejections,
-        the expected share of false rejections is at most q. For Holm, the probability of any false
-        rejection is at most q.
+        Adjusted p-values in [0, 1], NaN where ``p_values`` are NaN. If you reject in all tests with
+        an adjusted p-value of at most q, the expected share of false rejections is at most q. With
+        "holm", the probability of at least one false rejection is at most q.
 
     Raises
     ------
@@ -292,8 +294,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Notes
     -----
     The results of "bh" and "by" are as in :func:`scipy.stats.false_discovery_control` over all
-    tests. Without adjustment, 5 % of the map of a perfect forecast is significant at 5 % [3]_. O(N
-    log N).
+    tests. Without adjustment, 5 % of the map of a perfect forecast is significant at 5 % [3]_. The
+    cost is O(N log N) for N tests.
 
     References
     ----------
@@ -335,9 +337,9 @@ def _by_holm(p_values: FloatArray) -> FloatArray:
 
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Return scores (..., n) as float64 of one shape, NaN in all arrays if NaN in one.
+    """Return scores (..., n) as float64 of one shape; a NaN in one array becomes NaN in all.
 
-    Names are for the error message.
+    The error message uses the names of the arguments.
     """
     given = [np.asarray(part, np.float64) for part in scores.values()]
     shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, given, strict=True))
@@ -352,25 +354,25 @@ def common_cases(**scores: FloatArray) -> list[FloatArray]:
 
 
 def mean_of_cases(scores: FloatArray) -> FloatArray:
-    """Return the mean (...) of scores (..., n) that are not NaN; NaN without any."""
+    """Return the mean (...) of the scores (..., n) that are not NaN; NaN if all are NaN."""
     return mean_of_known(scores, ~np.isnan(scores), fewest=1)
 
 
 class _Series(NamedTuple):
     """Scores of L locations without missing scores, in units of the largest absolute score.
 
-    The unit avoids overflow and underflow of squares. It makes equal scores exactly one, so that
-    their deviations are exactly zero.
+    This unit avoids overflow and underflow of squares. In this unit, equal scores are exactly one,
+    so their deviations are exactly zero.
     """
 
     mean: FloatArray
-    """(L,)"""
+    """(L,) mean of known scores"""
     deviation: FloatArray
     """(L, n) deviations of known scores from their mean, then zeros"""
     n_known: IntArray
     """(L,) number of known scores; 0 if a score is infinite"""
     unit: FloatArray
-    """(L,)"""
+    """(L,) largest absolute score"""
 
 
 def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
@@ -408,7 +410,7 @@ def _mean_error(
 ) -> tuple[FloatArray, FloatArray]:
     """Return standard error, in the unit of the series, and degrees of freedom for means (L,).
 
-    Degrees of freedom are NaN with too few cases for their dependence.
+    Degrees of freedom are NaN if there are too few cases for their dependence.
     """
     if how.lag is not None:
         error, freedom = _bartlett_error(series, how.lag + 1), series.n_known - 1.0

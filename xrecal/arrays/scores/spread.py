@@ -15,7 +15,7 @@ from .significance import standard_error
 
 
 class SpreadSkill(NamedTuple):
-    """Spread and errors, arrays (...) and (..., bins) of float64, in the unit of the forecast."""
+    """Spread and errors, as float64 arrays (...) and (..., bins), in the unit of the forecast."""
 
     bias: FloatArray
     """Mean of forecast minus observation"""
@@ -48,35 +48,39 @@ def spread_skill(
         denominator m, as the square of :func:`xrecal.arrays.weighted_std` has. Cases are in order
         of time, which the standard error needs.
     observations : array of float, shape (..., n)
-        Observations, in the unit of the mean. A case with NaN or infinity anywhere is left out.
+        Observations, in the unit of the mean. The function leaves out a case with NaN or infinity
+        in any array.
     bins : int, default 10
         Number of groups of cases with about equal spread, at least 1.
     n_members : int or array of int, broadcast to shape (..., n), optional
-        Size m of plain ensembles. Their variance is multiplied by (m + 1) / (m - 1), see Notes;
-        cases with fewer than 2 members are left out. By default the variance is unchanged, as is
-        right for distributions, such as a normal distribution or a weighted ensemble.
+        Number m of members of plain ensembles. The function multiplies their variance by (m + 1) /
+        (m - 1), see Notes, and leaves out cases with fewer than 2 members. By default, the function
+        does not change the variance; this is right for distributions, such as a normal distribution
+        or a weighted ensemble.
 
     Returns
     -------
     SpreadSkill
-        Arrays of shape (...); arrays by bin have shape (..., bins). Bins have ascending spread, and
-        equal numbers of cases up to one; ties are sorted by time. NaN with fewer than 2 cases, as
-        over the sea (the standard error with fewer than 3), and in an empty bin. The ratio is NaN
-        without any error.
+        Arrays of shape (...); arrays by bin have shape (..., bins). Bins are in ascending order of
+        spread, and their numbers of cases differ by at most one; cases with equal spread are in
+        order of time. Results are NaN with fewer than 2 cases, for example over the sea (the
+        standard error with fewer than 3 cases), and in an empty bin. The ratio is NaN if all errors
+        are 0.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, a variance is negative, ``bins`` is not a positive integer or
-        forecasts have 1 member at most.
+        If shapes do not fit, if a variance is negative, if ``bins`` is not a positive integer, or
+        if all forecasts have at most 1 member.
 
     Notes
     -----
     If observation and m members are drawn from one distribution of variance :math:`\sigma^2`, the
     squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2` on average, and the
-    variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. Multiplying the variance by the
-    quotient of both makes spread and error equal [1]_. The result is the usual unbiased variance
-    times (m + 1) / m. Variances are averaged, not standard deviations. O(n log n) per location.
+    variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. The function multiplies the
+    variance by the ratio of these two factors, which makes spread and error equal on average [1]_.
+    The result is the usual unbiased variance times (m + 1) / m. The spread is the root of a mean of
+    variances, not a mean of standard deviations. The cost is O(n log n) per location.
 
     References
     ----------
