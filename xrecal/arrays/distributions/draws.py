@@ -39,7 +39,7 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
     Notes
     -----
     The cost is O(1) per number. The numbers of a location are successive outputs of the SplitMix64
-    generator. Its start is a hash of the seed and the location.
+    generator, which starts from a hash of the seed and the location.
 
     References
     ----------

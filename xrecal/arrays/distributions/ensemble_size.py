@@ -24,7 +24,7 @@ SAME = 1e-9
 """Largest result of :func:`excess_of` that counts as a rounding error and becomes 0."""
 
 LEAST = 0.25
-"""Smallest share of the variance of errors that :func:`narrowing` keeps."""
+"""Smallest share of the squared spread that :func:`narrowing` keeps."""
 
 
 class Past(NamedTuple):
@@ -128,7 +128,10 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
 
 def narrowing(noise: Any, variance: Any) -> Any:
-    """Return the factor of a spread if ``noise`` is subtracted from its error ``variance``."""
+    """Return the factor that narrows a spread after ``noise`` is subtracted from its square.
+
+    ``variance`` is the square of the spread.
+    """
     xp = namespace(variance)
     share = noise / xp.where(variance > 0, variance, np.inf)
     return xp.sqrt(xp.maximum(1.0 - share, LEAST))
