@@ -40,7 +40,7 @@ def squared_energy_distance(
     ----------
     x : array of float, shape (n, m)
         ``n`` ensembles of ``m`` members in one unit u. NaN marks a missing member. If an ensemble
-        has fewer than ``m`` members, fill its row with NaN.
+        has fewer than ``m`` members, fill up its row with NaN.
     y : array of float, shape (q, p), optional
         Ensembles to compare with ``x``, in the unit u. By default, the function compares the
         ensembles in ``x`` with each other. Then the result is exactly symmetric, with zeros on the
