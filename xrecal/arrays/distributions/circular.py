@@ -120,7 +120,7 @@ def circular_crps(
     array of float64, shape (...) or (..., T)
         :math:`\sum_i w_i d(x_i, y) - \frac12 \sum_{ij} w_i w_j d(x_i, x_j) \ge 0` [1]_ in the unit
         u. Here d is the length of the shorter way around the circle, at most period / 2. The score
-        is NaN where the observation is not finite, no member has weight, a weight is NaN, or an
+        is NaN where the observation is not finite, no member has positive weight, a weight is NaN, or an
         infinite member has positive weight.
 
     Raises
@@ -185,7 +185,7 @@ def circular_mean(
     array of float64, shape (...) or (..., T)
         Directions in [0, period), in the unit of the members. The direction is NaN where the mean
         point is at the centre of the circle up to rounding, as it is for two opposite members. It
-        is also NaN where no member has weight, a weight is NaN, or an infinite member has positive
+        is also NaN where no member has positive weight, a weight is NaN, or an infinite member has positive
         weight.
 
     Raises
@@ -246,7 +246,7 @@ def circular_members(
         given members by direction. The order starts opposite the mean direction, or at 0 if there
         is no mean direction. :func:`weighted_quantile` defines the quantiles. Each returned value
         is a given member with positive weight; a value outside one turn stays outside. The result
-        is NaN where no member has weight, a weight is NaN, or an infinite member has positive
+        is NaN where no member has positive weight, a weight is NaN, or an infinite member has positive
         weight.
 
     Raises
@@ -288,7 +288,7 @@ def _common(observations: tuple[int, ...], forecasts: tuple[int, ...]) -> tuple[
     except ValueError:
         raise ValueError(
             f"observations have shape {observations}, but the forecasts have {forecasts}; "
-            "give one for each forecast"
+            "give one observation for each forecast"
         ) from None
 
 

@@ -168,8 +168,8 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, shape (n, n)
-        :math:`2 \int (F - G)^2` in the unit u, symmetric with a zero diagonal. Distances up to
-        1e-13 of the largest squared distance to the mean distribution become 0.
+        :math:`2 \int (F - G)^2` in the unit u, symmetric with a zero diagonal. Results up to 1e-13
+        times the largest squared distance of a forecast to the mean of all forecasts become 0.
 
     Notes
     -----
@@ -271,7 +271,7 @@ def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
     if weights.shape != values.shape:
         raise ValueError(
             f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
-            "every member needs its weight"
+            "give each member one weight"
         )
     if not (xp.isfinite(weights) | xp.isnan(values)).all() or (weights < 0).any():
         raise ValueError(f"{name}_weights must be finite and >= 0")

@@ -151,7 +151,7 @@ def reordered_members(
     members : array of float, shape (..., n)
         Members in any unit and order.
     template : array of float, shape (..., n)
-        Values whose order the members take: raw members [1]_, or observations at n dates [2]_.
+        Values that determine the order: raw members [1]_, or observations at n dates [2]_.
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same result.
     cases : array of int, shape (...)

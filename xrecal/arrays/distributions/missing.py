@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 MILLION = 1e6
-"""Factor between a value and the largest known value above which the value counts as missing."""
+"""A value may count as missing if it is more than this number times the largest known value."""
 
 LEAST = 900.0
 """Values up to this limit never count as missing. For example, 40 mm of rain is a valid forecast,

@@ -72,7 +72,7 @@ def normal_squared_energy_distance(
     """
     x = _as_mixture(x_loc, x_scale, x_weights, np.ndim(x_loc) == 2)
     if (y_loc is None) != (y_scale is None) or (y_loc is None and y_weights is not None):
-        raise ValueError("y is incomplete; give y_loc and y_scale, or nothing of y")
+        raise ValueError("y is incomplete; give y_loc and y_scale, or no argument for y")
     if y_loc is None or y_scale is None:
         y = x
     else:
@@ -316,8 +316,8 @@ def as_forecasts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return location, scale and weights (..., k) as float64, with weights that sum to 1.
 
-    Locations and weights are NaN if the forecast is missing. A last axis of length 1 is added
-    unless the last axis already holds `components`.
+    Locations and weights are NaN if the forecast is missing. Unless the last axis already holds
+    `components`, the function adds a last axis of length 1.
     """
     mu, sigma, w = _as_mixture(loc, scale, weights, components)
     w[np.isnan(mu + sigma)] = 0.0  # a missing component
@@ -333,7 +333,7 @@ def _as_mixture(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return checked copies of location, scale and weights (..., k) as float64.
 
-    A last axis of length 1 is added unless the last axis already holds `components`.
+    Unless the last axis already holds `components`, the function adds a last axis of length 1.
     """
     mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
     if components and (mu.ndim == 0 or mu.shape[-1] == 0):

@@ -369,9 +369,9 @@ def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatA
     -----
     The probability of a bound is the weighted mean of the probabilities that the components give to
     this bound. If the function averaged all quantiles, dry and wet components together would give
-    drizzle. Inside the bounds, the function averages the quantiles of each component's distribution
-    of values inside the bounds. There it multiplies the weight of a component by the probability
-    that this component gives to values inside the bounds.
+    drizzle. Between the bounds, the function takes the quantiles of each component's values inside
+    the bounds, and averages these quantiles over components. For this average, it multiplies the
+    weight of a component by the probability that the component gives to values inside the bounds.
     """
     averages = np.empty((quantiles.shape[0], quantiles.shape[2]))
     _fill_averages(

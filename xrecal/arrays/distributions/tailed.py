@@ -106,7 +106,7 @@ def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) 
 
 @inner
 def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tails: Any) -> int:
-    """Write ordinary members into ``z`` and ``w``, and the tails into ``tails``.
+    """Write ordinary members into ``z``, their weights into ``w``, and the tails into ``tails``.
 
     ``z`` gets the sorted members with positive weight, and ``w`` their shares of the total weight.
     The function returns their number, or -1 if the total weight is 0 or a weight is missing.
@@ -227,8 +227,8 @@ def fill_crps(
 def _square(start: float, end: float, body: float, tails: Any, above: bool) -> float:
     """Integrate the squared mass above z, or below z, for z from ``start`` to ``end``.
 
-    ``above`` selects the side. ``start`` and ``end`` are neighbouring members, and ``body`` is the
-    mass of all ordinary members on the selected side.
+    If ``above``, the mass is that above z, and otherwise that below z. ``start`` and ``end`` are
+    neighbouring members, and ``body`` is the mass of the ordinary members on this side of z.
     """
     lower, upper = tails[0], tails[1]
     total = 0.0

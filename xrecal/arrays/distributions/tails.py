@@ -194,8 +194,8 @@ def without_outer(
 def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> Any:
     """Return the mean (L, T) of the quantiles at levels from ``level - half`` to ``level + half``.
 
-    Levels count from the outer end of the side. ``masses`` holds two arrays: the mass outside each
-    member, and the mass of the member itself.
+    Levels count from the outermost member inwards. ``masses`` holds two arrays: the mass outside
+    each member, and the mass of the member itself.
     """
     outside, own = masses
     start, end = level - half, level + half
@@ -222,7 +222,7 @@ def _put_back(xp: Any, values: Any, order: Any) -> Any:
 def with_tails(
     members: FloatArray, weights: FloatArray, tails: Tails, bounds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return members and weights (L, T, n + 20) whose last 20 members represent tails.
+    """Return members and weights (L, T, n + 20); the last 20 members represent tails.
 
     The weights of the tails come from the outer members between the bounds. The ten members of the
     lower tail come first. If a tail is missing, its members are NaN and have weight 0.

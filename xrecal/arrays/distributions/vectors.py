@@ -83,7 +83,7 @@ def vector_energy_distance(
     y, y_weights = _checked("y", y, y_weights)
     if x.shape[1] != y.shape[1]:
         raise ValueError(
-            f"x has {x.shape[1]} components and y has {y.shape[1]}; both need the same ones"
+            f"x has {x.shape[1]} components and y has {y.shape[1]}; both need the same number"
         )
     return VectorDistances(x, x_weights, y, y_weights).of_all()
 
@@ -147,7 +147,7 @@ def _checked(
     if weights.shape != expected:
         raise ValueError(
             f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
-            f"every member needs its weight: {expected}"
+            f"give each member one weight, as shape {expected}"
         )
     if np.isinf(weights).any() or (weights < 0).any():
         raise ValueError(f"{name}_weights must be finite and >= 0, or NaN to leave a member out")
