@@ -31,7 +31,7 @@ def quantile_pit(
         ``low + u (high - low)`` in [0, 1], where low and high are the levels of the two quantiles
         that enclose the observation. Low is 0 for an observation below all quantiles, and high is 1
         for an observation above all quantiles. The result is NaN where the observation is missing
-        or infinite, all quantiles of the forecast are missing, or one quantile is infinite.
+        or infinite, all quantiles of the forecast are missing, or any quantile is infinite.
 
     Raises
     ------

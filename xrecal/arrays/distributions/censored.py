@@ -1,4 +1,4 @@
-"""Closed forms for normal distributions censored to an interval: rain at 0, relative humidity.
+"""Formulas for normal distributions censored to bounds, such as 0 for rain.
 
 Censoring turns values below `lower` into `lower`, and values above `upper` into `upper`. So each
 bound itself has a probability above 0. Location and scale are the mean and the standard deviation

@@ -120,8 +120,8 @@ def circular_crps(
     array of float64, shape (...) or (..., T)
         :math:`\sum_i w_i d(x_i, y) - \frac12 \sum_{ij} w_i w_j d(x_i, x_j) \ge 0` [1]_ in the unit
         u. Here d is the length of the shorter way around the circle, at most period / 2. The score
-        is NaN where the observation is not finite, no member has positive weight, a weight is NaN, or an
-        infinite member has positive weight.
+        is NaN where the observation is not finite, no member has positive weight, a weight is NaN,
+        or an infinite member has positive weight.
 
     Raises
     ------
@@ -185,8 +185,8 @@ def circular_mean(
     array of float64, shape (...) or (..., T)
         Directions in [0, period), in the unit of the members. The direction is NaN where the mean
         point is at the centre of the circle up to rounding, as it is for two opposite members. It
-        is also NaN where no member has positive weight, a weight is NaN, or an infinite member has positive
-        weight.
+        is also NaN where no member has positive weight, a weight is NaN, or an infinite member has
+        positive weight.
 
     Raises
     ------
@@ -246,8 +246,8 @@ def circular_members(
         given members by direction. The order starts opposite the mean direction, or at 0 if there
         is no mean direction. :func:`weighted_quantile` defines the quantiles. Each returned value
         is a given member with positive weight; a value outside one turn stays outside. The result
-        is NaN where no member has positive weight, a weight is NaN, or an infinite member has positive
-        weight.
+        is NaN where no member has positive weight, a weight is NaN, or an infinite member has
+        positive weight.
 
     Raises
     ------
@@ -323,9 +323,10 @@ def _in_first_turn(values: Any, period: float) -> Any:
 def fill_directions(
     support: Matrix, mass: Cube, period: float, shortest: float, mean: OutMatrix, std: OutMatrix
 ) -> None:
-    """Write mean directions and standard deviations (L, T) of members (L, m) into two arrays.
+    """Write mean directions (L, T) into ``mean``, and standard deviations (L, T) into ``std``.
 
-    The weights have shape (L, T, m). The function writes NaN if there is no mean direction.
+    ``support`` (L, m) holds the members, and ``mass`` (L, T, m) their weights. The function writes
+    NaN if there is no mean direction.
     """
     for cell in range(support.shape[0]):
         angles = _in_first_turn(support[cell], period) * (2 * np.pi / period)

@@ -22,10 +22,10 @@ Between: TypeAlias = Literal["mean", "linear"]
 
 
 class Tailed(Empirical):
-    """Members (..., n) with weights (..., n), of which the last 20 may represent two tails.
+    """Members (..., n) with weights (..., n); the last 20 members may represent two tails.
 
-    ``shape`` (..., 2) holds the shape of each tail; see :mod:`.tailed`. Moments and the log score
-    are those of the members.
+    ``shape`` (..., 2) holds the shape of each tail; see :mod:`.tailed`. The mean, the standard
+    deviation, the skewness and the log score are those of the members.
     """
 
     shape: FloatArray | None
@@ -60,13 +60,13 @@ class Tailed(Empirical):
         return answers(fill_exceedance, self.parts, thresholds, new=np.shape(thresholds)[-1:])
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """Return the CRPS of each forecast, in closed form."""
+        """Return the CRPS of each forecast, from a formula."""
         return self.threshold_weighted_crps(observations, -np.inf, np.inf)
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """Return the CRPS of each forecast between two thresholds, in closed form."""
+        """Return the CRPS of each forecast between two thresholds, from a formula."""
         from xrecal.arrays.scores.crps import thresholds_of
 
         from .tailed import answers, fill_crps
@@ -84,9 +84,9 @@ class Tailed(Empirical):
 class Linear(Empirical):
     """Quantiles (..., n) of equal mass, with a CDF that is a straight line between neighbours.
 
-    At each quantile, the CDF is the mass of all smaller quantiles plus half of its own mass. The
-    smallest and the largest quantile each keep half of their mass as a probability of exactly this
-    value. Equal quantiles also have a probability of exactly this value.
+    At each quantile, the CDF is the mass of all smaller quantiles plus half of the mass of this
+    quantile. The CDF jumps at the smallest quantile and at the largest quantile, each time by half
+    of the mass of the quantile. It also jumps where quantiles are equal.
     """
 
     def as_members(self) -> Empirical:
@@ -141,7 +141,7 @@ class Linear(Empirical):
         return np.asarray(below + uniform * (up_to - below))
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """Return the CRPS of each forecast, in closed form."""
+        """Return the CRPS of each forecast, from a formula."""
         return self.threshold_weighted_crps(observations, -np.inf, np.inf)
 
     def threshold_weighted_crps(

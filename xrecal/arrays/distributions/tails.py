@@ -32,8 +32,8 @@ THINNEST, HEAVIEST = -0.2, 0.5
 """Smallest and largest shape of a tail; with the largest shape, the variance is infinite."""
 
 WIDTH = 1 / 200
-"""Width of the range of levels over which a quantile is a mean. The mean removes the jumps between
-members."""
+"""Width of the range of levels over which the functions average quantiles. The average removes the
+jumps between members."""
 
 ROUNDING = 1e-9
 """Number subtracted from a number of cases, so that a rounding error does not add a case."""
@@ -65,8 +65,9 @@ def mass_of(n_cases: Any) -> Any:
 def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
     """Fit tails to errors (L, n): distances of observations from the centres of their forecasts.
 
-    Each error is divided by the spread of its forecast. NaN marks a missing case, and an infinite
-    error marks an observation on a bound. ``open_sides`` (L, 2) is True for a side without a bound.
+    The caller has divided each error by the spread of its forecast. NaN marks a missing case, and
+    an infinite error marks an observation on a bound. ``open_sides`` (L, 2) is True for a side
+    without a bound.
     """
     xp = namespace(errors)
     inside = xp.isfinite(errors)
@@ -89,10 +90,10 @@ def with_exceedances(
 ) -> Tails:
     """Fit tails to distances (L, 2, n) of past observations beyond thresholds.
 
-    A distance is NaN if the observation is not beyond the threshold. Each distance is divided by
-    the spread of its forecast. If ``spread`` (L, 1, n) is given, it is the weight of each distance.
-    So forecasts with almost no spread get little weight, because their errors may be very many
-    times their spread.
+    A distance is NaN if the observation is not beyond the threshold. The caller has divided each
+    distance by the spread of its forecast. If ``spread`` (L, 1, n) is given, the spread of each
+    forecast is the weight of its distance. So forecasts with almost no spread get little weight,
+    because their errors may be very many times their spread.
 
     Notes
     -----
@@ -246,7 +247,7 @@ def with_tails(
 
 
 def _points(xp: Any, shape: Any) -> Any:
-    """Return the means (L, 10) of ten equal parts of a generalised Pareto law with mean one."""
+    """Return the means (L, 10) of the tenths of a generalised Pareto distribution with mean one."""
     shape = xp.where(xp.abs(shape) < SMALLEST_SHAPE, SMALLEST_SHAPE, shape)[:, None]
     edge = 1.0 - xp.arange(POINTS + 1) / POINTS
     powers = edge[None, :] ** (1.0 - shape)

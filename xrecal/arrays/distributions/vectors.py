@@ -58,11 +58,12 @@ def vector_energy_distance(
     Notes
     -----
     The means :math:`E\|X-X'\|` and :math:`E\|Y-Y'\|` include the zero distance of each member to
-    itself, as in :func:`squared_energy_distance`. If d = 1, that function gives the same result in
-    less time. The time is O(n q m p d), with about one nanosecond for the root of each pair of
-    members. Half of this time suffices if y is not given. The memory is O(n m d + q p d + n q). The
-    absolute error is about 1e-13 of the largest deviation from the common mean, plus 1e-15 of that
-    mean. The function returns 0 for distances smaller than this error.
+    itself. For d = 1, :func:`squared_energy_distance` gives the same result in less time. The time
+    of this function is O(n q m p d), with about one nanosecond for the root of each pair of
+    members. If y is not given, the function takes half of this time. The memory is
+    O(n m d + q p d + n q). The absolute error is about 1e-13 of the largest deviation from the
+    common mean, plus 1e-15 of that mean. The function returns 0 for distances smaller than this
+    error.
 
     References
     ----------
@@ -83,7 +84,7 @@ def vector_energy_distance(
     y, y_weights = _checked("y", y, y_weights)
     if x.shape[1] != y.shape[1]:
         raise ValueError(
-            f"x has {x.shape[1]} components and y has {y.shape[1]}; both need the same number"
+            f"x has {x.shape[1]} components and y has {y.shape[1]}; give both the same ones"
         )
     return VectorDistances(x, x_weights, y, y_weights).of_all()
 
@@ -169,10 +170,10 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     Returns
     -------
     array of float64, shape (...)
-        Standard deviation of the observations, > 0, in the unit of the component. Its variance is
-        the sum of squared deviations divided by n, not by n - 1. For directions, the result is the
-        root mean square distance of their points (:func:`on_circle`) from the mean point. The
-        function returns 1.0 if the result is 0 up to rounding, or if no observation is finite.
+        Standard deviation of the observations, > 0, in the unit of the component, without a
+        correction for the number of observations. For directions, the result is the root mean
+        square distance of their points (:func:`on_circle`) from the mean point. The function
+        returns 1.0 if the result is 0 up to rounding, or if no observation is finite.
 
     Raises
     ------

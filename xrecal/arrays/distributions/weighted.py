@@ -40,8 +40,8 @@ def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> Flo
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        Means, in the unit of the members. A mean is NaN if no member has positive weight, or if a weight is
-        NaN.
+        Means, in the unit of the members. A mean is NaN if no member has positive weight, or if a
+        weight is NaN.
 
     Examples
     --------
@@ -111,7 +111,8 @@ def weighted_cdf(
     Returns
     -------
     array of float64, shape (..., k) or (..., T, k)
-        Probabilities in [0, 1]. They are NaN if no member has positive weight, or if a weight is NaN.
+        Probabilities in [0, 1]. They are NaN if no member has positive weight, or if a weight is
+        NaN.
 
     Examples
     --------
@@ -209,7 +210,8 @@ def weighted_quantile(
     array of float64, shape (..., k) or (..., T, k)
         Quantiles (definition 1 of [1]_). Each quantile is a member with positive weight, and a
         higher level never has a lower quantile. The quantile at q = 0 is the smallest member with
-        positive weight. The quantiles are NaN if no member has positive weight, or if a weight is NaN.
+        positive weight. The quantiles are NaN if no member has positive weight, or if a weight is
+        NaN.
 
     Raises
     ------
@@ -269,7 +271,7 @@ def by_support(
     if members.shape != (*weights.shape[:-2], weights.shape[-1]):
         raise ValueError(
             f"weights of shape {weights.shape} do not fit members of shape {members.shape}; "
-            "they need the axes of the members, or one more before the last if forecasts share members"
+            "they need the same axes, or one more before the last if forecasts share members"
         )
     n, n_sharing = members.shape[-1], weights.shape[-2]
     shape = weights.shape[:-1] if shared else members.shape[:-1]
