@@ -46,8 +46,8 @@ def censored_normal_crps(
     -------
     ndarray of float64, shape (...)
         CRPS in the unit of the variable, >= 0; smaller is better. Its shape is that of all
-        arguments after broadcasting. NaN where an argument is NaN, or where a location, scale or
-        observation is infinite.
+        arguments after broadcasting. The CRPS is NaN where an argument is NaN, or where a location,
+        scale or observation is infinite.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def censored_normal_crps(
     Notes
     -----
     Jordan, Krüger and Lerch (2019), doi:10.18637/jss.v090.i12, give the formula. Gneiting et al.
-    (2005), doi:10.1175/MWR2904.1, give it for normal distributions without bounds.
+    (2005), doi:10.1175/MWR2904.1, give the formula for normal distributions without bounds.
 
     Examples
     --------
@@ -92,8 +92,8 @@ def censored_normal_mean_std(
     -------
     mean, std : ndarray of float64, shape (...)
         Mean and standard deviation, in the unit of the variable. Their shape is that of all
-        arguments after broadcasting. NaN where an argument is NaN, or where a location or scale is
-        infinite.
+        arguments after broadcasting. Both are NaN where an argument is NaN, or where a location or
+        scale is infinite.
 
     Raises
     ------
@@ -178,8 +178,8 @@ def censored_normal_quantile(
     Returns
     -------
     ndarray of float64, shape (..., k)
-        Quantiles in the unit of the variable; a higher level never has a lower quantile. NaN where
-        an argument is NaN, or where a location or scale is infinite.
+        Quantiles in the unit of the variable; a higher level never has a lower quantile. The
+        quantiles are NaN where an argument is NaN, or where a location or scale is infinite.
 
     Raises
     ------
@@ -227,9 +227,9 @@ def censored_normal_exceedance(
     Returns
     -------
     ndarray of float64, shape (..., k)
-        Probabilities in [0, 1]. A threshold below the lower bound has probability 1. A threshold
-        that is not below the upper bound has probability 0. All other thresholds have the
-        probability that the normal distribution gives. NaN where an argument is NaN, or where a
+        Probabilities in [0, 1]. The probability is 1 for a threshold below the lower bound, and 0
+        for a threshold that is not below the upper bound. For all other thresholds, it is the
+        probability before censoring. The probabilities are NaN where an argument is NaN, or where a
         location or scale is infinite.
 
     Raises

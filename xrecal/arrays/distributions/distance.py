@@ -137,9 +137,10 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 
 
 def distances_between(x: Forecasts, y: Forecasts | None = None) -> FloatArray:
-    """Compute squared distances of forecasts x (n, m) to forecasts y (q, p), or among x if no y.
+    """Compute the squared distances of forecasts ``x`` (n, m) to forecasts ``y`` (q, p).
 
-    All arrays must be contiguous and float64, and the forecasts must have weights.
+    If ``y`` is None, the function compares the forecasts ``x`` with each other. All arrays must be
+    contiguous and float64, and the forecasts must have weights.
     """
     assert x.weights is not None
     others = x if y is None else y
@@ -173,9 +174,10 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Each forecast becomes a vector of CDF values at the sorted members. Each CDF value is multiplied
-    by the root of twice the gap between its member and the next member. The results are the squared
-    Euclidean distances between these vectors, so one product of (n, m) matrices gives them.
+    The function turns each forecast into a vector of CDF values at the sorted members. It
+    multiplies each CDF value by the root of twice the gap between its member and the next member.
+    The results are the squared Euclidean distances between these vectors, so one product of (n, m)
+    matrices gives all results.
     """
     order = np.argsort(members)
     cdf = np.cumsum(weights[:, order], axis=-1)[:, :-1]
@@ -254,7 +256,7 @@ def _checked(
 
 
 def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
-    """Raise ValueError unless values and weights are those of ensembles (n, m).
+    """Raise ValueError unless members and weights (n, m) have valid shapes and values.
 
     The arrays may come from any array library.
     """
@@ -289,7 +291,7 @@ def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float,
 
 @kernel
 def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
-    """Return the mean, smallest and largest of all members with positive weight; 0 if none has."""
+    """Return mean, minimum and maximum of all members with positive weight; zeros without any."""
     total, count, smallest, largest = 0.0, 0, np.inf, -np.inf
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
@@ -307,8 +309,8 @@ def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
 def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
     """Return the sorted members minus ``centre``, their weights, and ``E|X-X'|`` of each ensemble.
 
-    The weights of each ensemble are divided by their sum. Missing members become 0, with weight 0.
-    For an ensemble without members, ``E|X-X'|`` is NaN.
+    The function divides the weights of each ensemble by their sum. It replaces missing members by
+    0, with weight 0. For an ensemble without members, ``E|X-X'|`` is NaN.
     """
     points, mass, spread = np.zeros(values.shape), np.zeros(values.shape), np.empty(values.shape[0])
     point, weight = np.empty(values.shape[1]), np.empty(values.shape[1])

@@ -1,12 +1,13 @@
 """Corrections for forecasts whose number of members differs from that of the hindcast.
 
-The mean of m members has a sampling error, whose variance is 1/m of the variance of the members.
-The variance of m members is too small by a share of 1/m, and so is the mean distance of all pairs
-of members. A fit to hindcasts of 5 members learns the errors of means of 5 members. New forecasts
-of 51 members have smaller errors of their means, and their members are farther apart. If instead
-the hindcasts have 51 members and new forecasts have 5, the variances of the new forecasts are more
-uncertain than those in the fit. Forecasts of weighted members, quantiles or distributions have no
-number of members, so this module does not correct them.
+The mean of m members has a sampling error, whose variance is 1/m of the variance of the members. On
+average, the variance of m members is smaller than the true variance by a share of 1/m. Their mean
+distance over all pairs is too small by the same share. A fit to hindcasts of 5 members learns the
+errors of means of 5 members. New forecasts of 51 members have smaller errors of their means, and
+the differences between their members are larger. If instead the hindcasts have 51 members and new
+forecasts have 5, the variances of the new forecasts are more uncertain than those in the fit.
+Forecasts of weighted members, quantiles or distributions have no number of members, so this module
+does not correct them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Past(NamedTuple):
     """Sizes and variances of the past ensembles from which the fits of L locations learned."""
 
     inverse_size: Any
-    """(L,) mean of 1 / m, where m is the number of members; NaN if forecasts have no members"""
+    """(L,) mean of 1 / m for forecasts of m members; NaN if forecasts have no number of members"""
     past_variance: Any
     """(L,) mean of the variances of the past ensembles"""
     past_variation: Any
@@ -110,9 +111,9 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     The variance of k members from a normal distribution has a sampling error. The variance of this
     error is 2/(k - 1) times the squared variance of the members. If new ensembles have fewer
     members than in the fit, the function moves their variance towards the mean of past variances.
-    The share of the way comes from the linear regression of variances of past ensembles on those of
-    ensembles of the new size. If past variances differ much from each other, the result stays near
-    the new variance.
+    The size of this step follows from the linear regression of the variances of past ensembles on
+    the variances of ensembles of the new size. If past variances differ much from each other, the
+    result stays near the new variance.
     """
     xp = namespace(new)
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)

@@ -30,8 +30,8 @@ counts as a bound."""
 
 
 FEWEST_AT_BOUND = 5
-"""Smallest number of observations that must equal a bound. The share alone does not suffice: if
-there are 20 observations, a single one is already 5 %, and each end of any range has one."""
+"""Smallest number of observations that must equal a bound. A share of 5 % alone does not suffice:
+one of 20 observations is 5 %, and at least one observation equals each end of the range."""
 
 
 class Distances(Protocol):
@@ -80,8 +80,8 @@ class Forecasts(NamedTuple):
 def verdicts(forecasts: Forecasts) -> IntArray:
     """Judge each forecast (L, n): return 0 (no members), ``VALID`` or ``INVALID_FORECAST``.
 
-    A forecast is invalid if a member with weight has an infinite value, a negative weight or a
-    negative scale, or if the sum of weights overflows.
+    A forecast is invalid if a member whose weight is not 0 has an infinite value, a negative weight
+    or a negative scale. It is also invalid if the sum of its weights is infinite.
     """
     loc, scale, weights = forecasts
     counts, bad = ~np.isnan(loc), np.isinf(loc)
@@ -156,7 +156,8 @@ def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
     """Compute mean and variance (L, n) of forecasts (L, n, m).
 
     Mean and variance are NaN where a forecast is missing or invalid. The function makes temporary
-    copies of a block of locations at a time; they take several times the memory of the block.
+    copies of a block of locations at a time; these copies take several times the memory of the
+    block.
     """
     shape = forecasts.loc.shape
     mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
@@ -191,10 +192,11 @@ def find_bounds(
     bounds : "auto", (lower, upper) or None
         None means that the variable has no bounds. If "auto", an end of the observed range is a
         bound under two conditions. First, at least 5 % of the observations, and at least five
-        observations, equal this end. Second, more than twice as many observations equal this end as
-        equal the next observed value, because rounded observations have equal values everywhere.
-        Each part of a pair is a number, "auto" or None, and None means no bound on this side. The
-        function ignores the numbers of a pair at locations where observations lie beyond a number.
+        observations, equal this end. Second, the number of these observations is more than twice
+        the number of observations that equal the next value. The second condition excludes rounded
+        variables, which have equal observations everywhere. A pair holds "auto", a number or None
+        for each side, where None means no bound. The function ignores the numbers of a pair at
+        locations where observations lie beyond one of the numbers.
 
     Returns
     -------
@@ -244,7 +246,7 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
 
 
 N_QUANTILES = 200
-"""Number of equal-mass quantiles that stand for a distribution where a formula is missing."""
+"""Number of equal-mass quantiles that represent a distribution if a quantity has no formula."""
 
 
 def equal_mass_levels(n: int) -> FloatArray:
@@ -393,7 +395,7 @@ class NormalParts(NamedTuple):
 
 
 class Normal(NormalParts, Distribution):
-    """Mixtures of k normal distributions (..., k); they have equal weights by default."""
+    """Mixtures of k normal distributions (..., k), with equal weights by default."""
 
     def mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return locations, scales and weights."""

@@ -44,9 +44,9 @@ def equal_members(
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Members in ascending order, for i = 1, ..., n_members. No other members of this number, with
-        equal weights, have a smaller area between their CDF and the CDF of the forecast (the
-        1-Wasserstein distance).
+        Members in ascending order, for i = 1, ..., n_members. The area between the CDF of these
+        members and the CDF of the forecast (the 1-Wasserstein distance) is as small as it can be
+        for this number of equally weighted members.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def shuffled_members(
 
 @inner
 def _splitmix64(state: Any, position: Any) -> Any:
-    """Do in compiled code the same as :func:`xrecal.arrays.distributions.draws.splitmix64`."""
+    """Return the same as :func:`xrecal.arrays.distributions.draws.splitmix64`, but compiled."""
     bits = state + (position + ONE) * GOLDEN
     bits = (bits ^ (bits >> SHIFT_1)) * FACTOR_1
     bits = (bits ^ (bits >> SHIFT_2)) * FACTOR_2
@@ -144,7 +144,7 @@ def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
 def reordered_members(
     members: FloatArray, template: FloatArray, seed: int, cases: IntArray
 ) -> FloatArray:
-    """Give the members of each forecast the same order of size as the values of a template.
+    """Order the members of each forecast like the values of a template.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ above the limit: 999, 9999, 32767, ..."""
 def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
     """Make forecasts (..., m) from their named arrays.
 
-    If one array holds the ``levels`` of quantiles, they determine the weights of the quantiles.
+    If one array holds the ``levels`` of quantiles, the weights of the quantiles are their masses.
     """
     given = dict(parts)
     levels = given.pop("levels", None)

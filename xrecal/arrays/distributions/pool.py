@@ -19,16 +19,16 @@ PULL = 0.1
 to 0.3 give nearly the same scores."""
 
 SMALLEST = 0.005
-"""Weights below this fraction of the largest weight become zero. The pool then needs no forecasts
-of their components."""
+"""Weights below this fraction of the largest weight become zero. The pool needs no forecasts of
+components with weight zero."""
 
 DOUBT = 5.0
 """Number of cases with which :func:`evidence_against` returns one half if the chosen component has
 the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""Limits that end the search for weights. The first is a difference between slopes, divided by the
-strength of the prior. The second is a number of steps."""
+"""Two limits that end the search for weights. The first is for the difference between the slopes of
+two components, divided by the strength of the prior weights. The second is the number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
@@ -118,7 +118,7 @@ def relative_crps(scores: FloatArray) -> FloatArray:
 
 
 def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
-    r"""Return a trust from 0 to 1 in the fitted weights, as opposed to one chosen component alone.
+    r"""Return the trust in the fitted weights, from 0 to 1, compared with one chosen component.
 
     The pool multiplies the fitted weights by the trust, and gives the rest of the weight to the
     chosen component. Trust grows with the number of cases. If no other component has a smaller mean
@@ -270,8 +270,8 @@ def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
 def _usable(quantiles: Any, observations: Any) -> Any:
     """Return True for each component (C,) that forecasts enough cases to get a weight.
 
-    It must forecast more than half as many cases as the component that forecasts most cases.
-    ``quantiles`` have shape (P, C, n, Q).
+    Such a component forecasts more than half as many cases as the component that forecasts most
+    cases. ``quantiles`` have shape (P, C, n, Q).
     """
     n_passes, n_components, n = quantiles.shape[:3]
     counts = np.zeros(n_components)
@@ -330,7 +330,10 @@ def add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> N
 
 @inner
 def _mean_distance(x: Any, z: Any) -> float:
-    """Compute ``E|X - Z| = int F (1 - G) + G (1 - F)`` of ascending quantiles (Q,)."""
+    """Compute ``E|X - Z| = int F (1 - G) + G (1 - F)`` from ascending quantiles (Q,) of X and Z.
+
+    F and G are the CDFs of X and Z.
+    """
     q = x.size
     total, i, j = 0.0, 0, 0
     last = min(x[0], z[0])

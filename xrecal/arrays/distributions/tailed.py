@@ -1,13 +1,13 @@
 """Probabilities and scores of weighted ensembles with generalised Pareto tails.
 
 The CDF is the sum of two parts. The ordinary members x_i with weights w_i give the first part, the
-sum of w_i over x_i <= z. The tails give the second part, ``m_lower L(z) + m_upper U(z)``. Here L
-and U are the CDFs of the lower and the upper tail, each beyond its threshold, and m_lower and
-m_upper are the masses of the tails. The last 20 members represent the tails, ten on each side. Each
-of the ten is the mean of a tenth of its tail. The threshold and the scale of a tail follow from its
-ten members and its shape. So if all members are shifted, scaled or change their sign, the tails
-change in the same way. Ten members count as ordinary members if they do not fit a tail, have no
-weight, or have no known shape.
+sum of w_i over all x_i <= z. The tails give the second part, ``m_lower L(z) + m_upper U(z)``. Here
+L and U are the CDFs of the lower and the upper tail, and m_lower and m_upper are the masses of the
+tails. The lower tail lies below its threshold, and the upper tail above its threshold. The last 20
+members represent the tails, ten on each side. Each of the ten is the mean of a tenth of its tail.
+The threshold and the scale of a tail follow from its ten members and its shape. So if a user adds a
+number to all members, or multiplies all members by a number, the tails change in the same way. Ten
+members count as ordinary members if they do not fit a tail, have no weight, or have no known shape.
 """
 
 from __future__ import annotations

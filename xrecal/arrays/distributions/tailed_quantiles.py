@@ -21,7 +21,7 @@ from .tails import WIDTH
 from .weighted import check_levels
 
 FEWEST = 1e-9
-"""Half the width of a range of levels below which the range counts as a single level."""
+"""A range of levels counts as a single level if half of its width is not above this limit."""
 
 ROUNDING = 1e-12
 """A share of a tail below this limit counts as zero: the quantile there is the end of the tail."""
@@ -45,7 +45,7 @@ def tailed_quantile(
 
 @inner
 def _reach(share: float, tail: Any) -> float:
-    """Return the distance from the threshold of a tail that a ``share`` of the tail exceeds."""
+    """Return the distance from the threshold that a ``share`` of the tail exceeds."""
     return tail[SCALE] * math.expm1(-tail[SHAPE] * math.log(share)) / tail[SHAPE]  # type: ignore[no-any-return]
 
 
@@ -93,8 +93,8 @@ def _same(rows: Any, t: int) -> bool:
 def _width(level: float, tail: Any) -> float:
     """Return the width of the range of levels over which a quantile is a mean.
 
-    ``level`` is counted from the side of ``tail``. The width is zero in the tail, and 0.5 % far
-    from the tail. Between these parts it is as wide as possible without crossing quantiles.
+    ``level`` counts from the outer end of ``tail``. The width is zero in the tail, and 0.5 % far
+    from the tail. Between these parts the range is as wide as possible without crossing quantiles.
     """
     end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
     return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
