@@ -378,7 +378,7 @@ def fill_mean_distances(
     ``by_size`` holds the order of the members in each block of ensembles X. Between two
     neighbouring members of X, ``E|X-z|`` is ``slope z + level``. For each block, the function
     passes once through the ordered members z of all ensembles Y. It multiplies ``E|X-z|`` by the
-    weight of z, and adds the product to the result for X and the ensemble of z.
+    weight of z, and adds the product to the result for X and the ensemble to which z belongs.
     """
     n, m = x.shape
     q = mean.shape[1]

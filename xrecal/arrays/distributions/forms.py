@@ -366,7 +366,7 @@ class Empirical(EmpiricalParts, Distribution):
         )
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
-        """Return the CRPS with weighted quantiles.
+        """Return the CRPS with more weight on some quantiles.
 
         See :func:`~xrecal.arrays.quantile_weighted_crps`.
         """

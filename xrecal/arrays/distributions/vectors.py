@@ -240,8 +240,9 @@ def _largest_norm(points: Any) -> Any:
 def _mean_distances(x: Any, y: Any, below: bool) -> Any:
     """Compute ``E|X-Y|`` (n, q) for ensembles X and Y in the form of :func:`_side_by_side`.
 
-    If ``below``, compute it only up to the diagonal. The inner loop runs over members of many
-    ensembles Y. This loop contains no sum, so the compiler turns it into vector instructions.
+    If ``below``, the function fills the result only up to the diagonal. The inner loop runs over
+    members of many ensembles Y. This loop contains no sum, so the compiler turns it into vector
+    instructions.
     """
     x_start, (y_points, y_mass, y_start) = x[2], y
     n, q = x_start.size - 1, y_start.size - 1
