@@ -1,1 +1,1 @@
-"""Distributions of every form: distances, moments, quantiles, members, mixtures."""
+"""Distances, moments, quantiles, members and mixtures of distributions of every form."""

@@ -1,4 +1,4 @@
-"""Probability integral transform of forecasts with known quantiles only."""
+"""Probability integral transform of forecasts that are known only by some quantiles."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from xrecal.typing import FloatArray
 def quantile_pit(
     quantiles: FloatArray, q: FloatArray, observations: FloatArray, uniform: FloatArray
 ) -> FloatArray:
-    """Return the level of each observation, drawn between the levels of the quantiles around it.
+    """Draw the level of each observation between the levels of the two quantiles that enclose it.
 
     Parameters
     ----------
     quantiles : array of float, shape (..., m)
-        Quantiles of each forecast; NaN marks a missing one.
+        Quantiles of each forecast, in the unit of the variable; NaN marks a missing quantile.
     q : array of float, shape (m,)
-        Levels of the quantiles in [0, 1], in any order, each once.
+        Levels of the quantiles in [0, 1], all different, in any order.
     observations : array of float, shape (...)
-        In the unit of the quantiles.
+        Observations, in the unit of the quantiles.
     uniform : array of float, shape (...)
-        Numbers u in (0, 1), such as :func:`hash_uniform`.
+        Random numbers u in (0, 1), such as those of :func:`hash_uniform`.
 
     Returns
     -------
     array of float64, shape (...)
-        ``low + u (high - low)`` in [0, 1], where low and high are the neighbouring levels that
-        enclose the observation. Below all quantiles low is 0, and above all quantiles high is 1.
-        NaN where the observation or the forecast is missing or infinite.
+        ``low + u (high - low)`` in [0, 1], where low and high are the levels of the two quantiles
+        that enclose the observation. Low is 0 for an observation below all quantiles, and high is 1
+        for an observation above all quantiles. The result is NaN where the observation is missing
+        or infinite, all quantiles of the forecast are missing, or any quantile is infinite.
 
     Raises
     ------
@@ -39,11 +40,13 @@ def quantile_pit(
 
     Notes
     -----
-    If y is drawn from a continuous distribution with these quantiles, the result is uniform on (0,
-    1), whatever the distribution between the levels. An observation equal to some quantiles gets a
-    level within their mass. This mass reaches to the midpoints with the levels below and above, or
-    to 0 or 1 if there is no such level. For example, a dry day gets a level between 0 and the
-    probability of no rain. Crossing quantiles are sorted first. O(m log m) per forecast.
+    If observations follow a continuous distribution with these quantiles, the result is uniform on
+    (0, 1), whatever the distribution is between the quantiles. An observation may equal one or
+    several quantiles. Then its level lies within the mass of these quantiles. This mass begins
+    halfway to the next lower level, or at 0 if no level is lower; it ends halfway to the next
+    higher level, or at 1 if no level is higher. For example, a dry day gets a level between 0 and
+    the probability of no rain. If quantiles cross, the function sorts them first. The cost is
+    O(m log m) per forecast.
 
     Examples
     --------
@@ -70,7 +73,7 @@ def quantile_pit(
     )
 
     def middle(at: Any) -> Any:
-        """Return the midpoint of the levels before and after some number of quantiles."""
+        """Return the mean of level number ``at`` and the next; 0 before the first, 1 after all."""
         one, other = (np.take_along_axis(steps, i, -1) for i in (at, at + 1))
         return np.where(at == 0, 0.0, np.where(at == n, 1.0, (one + other) / 2))
 

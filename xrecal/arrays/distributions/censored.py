@@ -1,9 +1,9 @@
-"""Closed forms for normal distributions censored to an interval: rain at 0, relative humidity.
+"""Formulas for normal distributions censored to bounds, such as 0 for rain.
 
-Values below `lower` become `lower`, and values above `upper` become `upper`. So the bounds have
-point masses, unlike with truncation. Location and scale are those of the normal distribution before
-censoring. A scale of 0 is a point mass; an infinite bound means no bound; NaN in any argument gives
-NaN.
+Censoring turns values below `lower` into `lower`, and values above `upper` into `upper`. So each
+bound itself has a probability above 0. Location and scale are the mean and the standard deviation
+of the normal distribution before censoring. If the scale is 0, one value has probability 1. An
+infinite bound means no bound. NaN in any argument gives NaN.
 """
 
 from __future__ import annotations
@@ -34,28 +34,30 @@ def censored_normal_crps(
     Parameters
     ----------
     observations : array_like, shape (...)
-        In the unit of the variable; an observation outside the bounds adds its distance to the
-        bound to its score.
+        Observations, in the unit of the variable. If an observation is outside the bounds, its
+        score is the score of the bound plus the distance between observation and bound.
     loc, scale : array_like, shape (...)
-        Location and scale (>= 0) of the normal distribution before censoring, in that unit.
+        Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
+        variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf mean no bound.
+        Bounds, in the unit of the variable; -inf and inf mean no bound.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Shape of all arguments after broadcasting. In the unit of the variable, >= 0, smaller is
-        better. NaN where an argument is NaN, or a location, scale or observation infinite.
+        CRPS in the unit of the variable, >= 0; smaller is better. Its shape is that of all
+        arguments after broadcasting. The CRPS is NaN where an argument is NaN, or where a location,
+        scale or observation is infinite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a scale is negative, or bounds leave no values.
+        If shapes do not match, a scale is negative, or no value lies within the bounds.
 
     Notes
     -----
-    Jordan, Krüger and Lerch (2019), doi:10.18637/jss.v090.i12; without bounds Gneiting et al.
-    (2005), doi:10.1175/MWR2904.1.
+    Jordan, Krüger and Lerch (2019), doi:10.18637/jss.v090.i12, give the formula. Gneiting et al.
+    (2005), doi:10.1175/MWR2904.1, give the formula for normal distributions without bounds.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def censored_normal_crps(
 def censored_normal_mean_std(
     loc: npt.ArrayLike, scale: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute mean and standard deviation of normal forecasts censored to [lower, upper].
+    """Compute the mean and standard deviation of normal forecasts censored to [lower, upper].
 
     Parameters
     ----------
@@ -84,23 +86,24 @@ def censored_normal_mean_std(
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf mean no bound.
+        Bounds, in the unit of the variable; -inf and inf mean no bound.
 
     Returns
     -------
     mean, std : ndarray of float64, shape (...)
-        Shape of all arguments after broadcasting. In the unit of the variable. NaN where an
-        argument is NaN, or a location or scale infinite.
+        Mean and standard deviation, in the unit of the variable. Their shape is that of all
+        arguments after broadcasting. Both are NaN where an argument is NaN, or where a location or
+        scale is infinite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a scale is negative, or bounds leave no values.
+        If shapes do not match, a scale is negative, or no value lies within the bounds.
 
     Notes
     -----
-    The formulas follow from the partial moments of the normal distribution. Censored regression:
-    Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012.
+    The formulas follow from moments of the normal distribution over the part between the bounds.
+    Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012, explain censored forecasts.
 
     Examples
     --------
@@ -125,13 +128,14 @@ def censored_normal_skewness(
 ) -> FloatArray:
     """Compute the skewness of normal forecasts censored to [lower, upper].
 
-    Parameters, missing values and errors as in :func:`censored_normal_mean_std`.
+    Parameters, missing values and errors are those of :func:`censored_normal_mean_std`.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Shape of all arguments after broadcasting. Without a unit, 0 for point masses. Exact to
-        about 1e-6 if a bound leaves a thousandth of the mass or more, less exact otherwise.
+        Skewness, without a unit; 0 if one value has probability 1. Its shape is that of all
+        arguments after broadcasting. The skewness is exact to about 1e-6 if the values within the
+        bounds have a probability of at least 0.001 before censoring, and less exact otherwise.
 
     Examples
     --------
@@ -163,29 +167,30 @@ def censored_normal_quantile(
     Parameters
     ----------
     q : array_like, shape (k,)
-        Levels in [0, 1], in any order; 0 and 1 give the ends of the support.
+        Levels in [0, 1], in any order. Level 0 gives the smallest possible value, and level 1 the
+        largest.
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf mean no bound.
+        Bounds, in the unit of the variable; -inf and inf mean no bound.
 
     Returns
     -------
     ndarray of float64, shape (..., k)
-        In the unit of the variable, monotone in q; NaN where an argument is NaN, or a location or
-        scale infinite.
+        Quantiles in the unit of the variable; a higher level never has a lower quantile. The
+        quantiles are NaN where an argument is NaN, or where a location or scale is infinite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a level is outside [0, 1], a scale is negative, or bounds leave no
-        values.
+        If shapes do not match, a level is outside [0, 1], a scale is negative, or no value lies
+        within the bounds.
 
     Notes
     -----
-    Censoring moves no quantile within the bounds: Messner, Mayr and Zeileis (2016),
-    doi:10.32614/RJ-2016-012.
+    Censoring does not change a quantile that lies within the bounds: see Messner, Mayr and Zeileis
+    (2016), doi:10.32614/RJ-2016-012.
 
     Examples
     --------
@@ -212,24 +217,25 @@ def censored_normal_exceedance(
     Parameters
     ----------
     thresholds : array_like, shape (k,) or (..., k)
-        In the unit of the variable; broadcast to the forecasts.
+        Thresholds, in the unit of the variable. Their leading axes broadcast to the forecasts.
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf mean no bound.
+        Bounds, in the unit of the variable; -inf and inf mean no bound.
 
     Returns
     -------
     ndarray of float64, shape (..., k)
-        Probabilities in [0, 1]: 1 below the lower bound, 0 from the upper bound on, and between
-        them the probability of the normal distribution. NaN where an argument is NaN, or a location
-        or scale infinite.
+        Probabilities in [0, 1]. The probability is 1 for a threshold below the lower bound, and 0
+        for a threshold that is not below the upper bound. For all other thresholds, it is the
+        probability before censoring. The probabilities are NaN where an argument is NaN, or where a
+        location or scale is infinite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a scale is negative, or bounds leave no values.
+        If shapes do not match, a scale is negative, or no value lies within the bounds.
 
     Examples
     --------
@@ -252,7 +258,10 @@ def censored_parts(
     upper: npt.ArrayLike,
     *others: npt.ArrayLike,
 ) -> list[FloatArray]:
-    """Check and convert to float64 of one shape; infinite locations and scales become NaN."""
+    """Return all arguments as float64 arrays of one shape, after checks of their values.
+
+    Where a location or scale is infinite, or a bound is NaN, location and scale become NaN.
+    """
     arrays = [np.asarray(a, np.float64) for a in (loc, scale, lower, upper, *others)]
     if np.any(arrays[1] < 0):
         raise ValueError(f"scale must not be negative, found {np.nanmin(arrays[1]):g}")
@@ -271,19 +280,19 @@ def censored_parts(
 
 
 def _standardised(values: FloatArray, loc: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return values minus the location, in units of the scale; in units of 1 if the scale is 0."""
+    """Return ``(values - loc) / scale``, or ``values - loc`` where the scale is 0."""
     with np.errstate(over="ignore"):  # a tiny scale gives an infinite value
         return np.asarray((values - loc) / np.where(scale == 0, 1.0, scale))
 
 
 def density(z: FloatArray) -> FloatArray:
-    """Compute the standard normal density."""
+    """Compute the density of the standard normal distribution at z."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(np.exp(-0.5 * z * z) / SQRT_2_PI)
 
 
 def _integral(z: FloatArray) -> FloatArray:
-    """Compute the integral of Phi² from -inf to z; 0 at -inf."""
+    """Compute the integral of Phi² from -inf to z, where Phi is the standard normal CDF."""
     finite = np.where(np.isneginf(z), 0.0, z)
     below = ndtr(finite)
     integral = finite * below**2 + 2.0 * density(finite) * below - ndtr(SQRT_2 * finite) / SQRT_PI
@@ -293,9 +302,9 @@ def _integral(z: FloatArray) -> FloatArray:
 def _partial_moments(
     start: FloatArray, end: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Compute moments 1 to 3 of the distance of a standard normal Z beyond `start`, up to `end`.
+    """Compute the moments 1 to 3 of ``min(max(Z - start, 0), end - start)`` for standard normal Z.
 
-    They follow from the moments of the distances beyond `start` and beyond `end`.
+    The moments follow from those of ``max(Z - start, 0)`` and ``max(Z - end, 0)``.
     """
     open_end = np.isposinf(end)
     bounded = np.where(open_end, start, end)
@@ -315,7 +324,7 @@ def _partial_moments(
 
 
 def _exceedance(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """E[(Z - t)+], E[(Z - t)+²] and E[(Z - t)+³] of a standard normal Z."""
+    """Compute the moments 1 to 3 of ``max(Z - t, 0)`` for a standard normal Z."""
     at, above = density(t), ndtr(-t)
     with np.errstate(over="ignore", invalid="ignore"):
         return (

@@ -1,9 +1,9 @@
-"""Variables on a circle, such as wind direction: points, CRPS, mean, spread, members.
+"""Points, CRPS, mean, spread and members for variables on a circle, such as wind direction.
 
-Values may lie outside one turn: with the period 360, -10, 350 and 710 are one direction. Shapes are
-as in ``weighted``: members (..., m), and weights of the same shape, or (..., T, m) if T forecasts
-share the members. Shared members are sorted once. :class:`Circular` is the form of a forecast on a
-circle; the compiled loops are at the end of the file.
+Values may lie outside one turn. For example, if the period is 360, the values -10, 350 and 710 are
+the same direction. Members have shape (..., m). Weights have the shape of the members, or shape
+(..., T, m) if T forecasts share the members. Functions sort shared members only once. The class
+:class:`Circular` represents forecasts on a circle. The compiled loops are at the end of the file.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ UNDIRECTED = 64
 
 
 def on_circle(values: FloatArray, period: float) -> FloatArray:
-    """Points on a circle whose circumference is the period.
+    """Return the points of values on a circle whose circumference is the period.
 
     Parameters
     ----------
     values : array of float, shape (...)
-        In the unit of the period.
+        Values, in the unit of the period.
     period : float
-        A full turn, > 0: 360 for degrees.
+        A full turn, > 0, such as 360 for degrees.
 
     Returns
     -------
     array of float64, shape (2, ...)
-        Points at radius ``period / (2 pi)``, in the unit of the values. The distance of near points
-        is the difference of their values. The distance of opposite points is ``period / pi``, not
-        ``period / 2``. NaN for values that are not finite.
+        Coordinates of points at radius ``period / (2 pi)``, in the unit of the values. The straight
+        distance between two near points is nearly the difference of their values. The straight
+        distance between two opposite points is ``period / pi``, although their values differ by
+        ``period / 2``. The coordinates are NaN for values that are not finite.
 
     Raises
     ------
@@ -61,22 +62,25 @@ def on_circle(values: FloatArray, period: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Circular:
-    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
+    """Forecasts on a circle: members (..., n) with weights (..., n).
+
+    If T forecasts share their members, the weights have shape (..., T, n).
+    """
 
     members: FloatArray
     weights: FloatArray | None
     period: float
 
     def mean(self) -> FloatArray:
-        """Mean direction; see :func:`~xrecal.arrays.circular_mean`."""
+        """Return the mean direction; see :func:`~xrecal.arrays.circular_mean`."""
         return circular_mean(self.members, self.weights, period=self.period)
 
     def std(self) -> FloatArray:
-        """Standard deviation; see :func:`~xrecal.arrays.circular_std`."""
+        """Return the standard deviation; see :func:`~xrecal.arrays.circular_std`."""
         return circular_std(self.members, self.weights, period=self.period)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Return equally weighted members; ``q`` must be their levels.
+        """Return n equally weighted members; ``q`` must be the levels (i - ½) / n, i = 1, ..., n.
 
         See :func:`~xrecal.arrays.circular_members`.
         """
@@ -86,7 +90,7 @@ class Circular:
         return circular_members(self.members, self.weights, levels.size, period=self.period)
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS; see :func:`~xrecal.arrays.circular_crps`."""
+        """Return the CRPS; see :func:`~xrecal.arrays.circular_crps`."""
         return circular_crps(observations, self.members, self.weights, period=self.period)
 
 
@@ -97,40 +101,43 @@ def circular_crps(
     *,
     period: float,
 ) -> FloatArray:
-    r"""Compute the CRPS with distances along the circle.
+    r"""Compute the CRPS of forecasts on a circle, with distances along the circle.
 
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
         Observations, in the unit u of the members.
     members : array of float, shape (..., m)
-        Members; NaN marks a missing member. Without T, leading axes broadcast with the axes of the
-        observations.
+        Members; NaN marks a missing member. Unless weights have an axis T, the leading axes of the
+        members broadcast with the axes of the observations.
     weights : array of float, shape (..., m) or (..., T, m), optional
-        Weights >= 0, normalised here; equal if not given.
+        Weights >= 0, equal by default. The function divides them by their sum.
     period : float
-        A full turn, > 0, in u.
+        A full turn, > 0, in the unit u.
 
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        :math:`\sum_i w_i d(x_i, y) - \frac12 \sum_{ij} w_i w_j d(x_i, x_j) \ge 0` [1]_ in u, where
-        d is the shorter way around the circle, at most period / 2. NaN where the observation is
-        not finite, no member is left, a weight is NaN, or an infinite member has positive weight.
+        :math:`\sum_i w_i d(x_i, y) - \frac12 \sum_{ij} w_i w_j d(x_i, x_j) \ge 0` [1]_ in the unit
+        u. Here d is the length of the shorter way around the circle, at most period / 2. The score
+        is NaN where the observation is not finite, no member has positive weight, a weight is NaN,
+        or an infinite member has positive weight.
 
     Raises
     ------
     ValueError
-        If a weight is negative, the period is not a positive number, or shapes do not fit.
+        If a weight is negative, the period is not a positive number, or shapes do not match.
 
     Notes
     -----
-    The score is proper. It equals the linear CRPS if all values lie within half a turn. It is not
-    strictly proper: it does not see differences between distributions that half a turn maps to
-    themselves (even harmonics). For example, north or south with equal probability scores like east
-    or west. Straight distances between points on the circle see these differences: use
-    :func:`energy_score` or :func:`vector_energy_distance` with :func:`on_circle`. O(m log m) per
-    forecast, O(m) where forecasts share members; rounding errors are about 1e-15 of the period.
+    The score is proper: no forecast has a better mean score than the true distribution. It equals
+    the ordinary CRPS if the observation and all members lie within half a turn. The score is not
+    strictly proper: another forecast can have the same mean score as the true distribution. For
+    example, the forecast "north or south, with equal probability" has the same score as the
+    forecast "east or west, with equal probability". Scores that use straight distances between
+    points on the circle distinguish these two forecasts: use :func:`energy_score` or
+    :func:`vector_energy_distance` with :func:`on_circle`. The cost is O(m log m) per forecast, or
+    O(m) if forecasts share members. Rounding errors are about 1e-15 of the period.
 
     References
     ----------
@@ -162,28 +169,29 @@ def circular_crps(
 def circular_mean(
     members: FloatArray, weights: FloatArray | None = None, *, period: float
 ) -> FloatArray:
-    """Mean direction of each forecast: the direction of the mean of its points on the circle.
+    """Compute the mean direction of each forecast: the direction of the mean point of its members.
 
     Parameters
     ----------
     members : array of float, shape (..., m)
         Members; NaN marks a missing member.
     weights : array of float, shape (..., m) or (..., T, m), optional
-        Weights >= 0, normalised here; equal if not given.
+        Weights >= 0, equal by default. The function divides them by their sum.
     period : float
         A full turn, > 0, in the unit of the members.
 
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        In [0, period). NaN where the mean point is at the centre up to rounding, as for two
-        opposite members. NaN also without members, or where a weight is NaN or an infinite member
-        has positive weight.
+        Directions in [0, period), in the unit of the members. The direction is NaN where the mean
+        point is at the centre of the circle up to rounding, as it is for two opposite members. It
+        is also NaN where no member has positive weight, a weight is NaN, or an infinite member has
+        positive weight.
 
     Raises
     ------
     ValueError
-        If the period is not a positive number or shapes do not fit.
+        If the period is not a positive number, or shapes do not match.
 
     Examples
     --------
@@ -196,15 +204,16 @@ def circular_mean(
 def circular_std(
     members: FloatArray, weights: FloatArray | None = None, *, period: float
 ) -> FloatArray:
-    r"""Standard deviation on the circle [1]_.
+    r"""Compute the standard deviation of each forecast on a circle [1]_.
 
-    Parameters, shapes, errors and missing values as in :func:`circular_mean`.
+    Parameters, shapes, errors and missing values are those of :func:`circular_mean`.
 
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        :math:`\sqrt{-2 \ln R}` radians in the unit of the members, where R is the length of the
-        mean of the unit vectors. It is 0 if all members have one direction, and has no upper limit.
+        :math:`\sqrt{-2 \ln R}` radians, converted to the unit of the members. R is the distance of
+        the mean point from the centre of a circle with radius 1. The standard deviation is 0 if all
+        members have the same direction, and it has no upper limit.
 
     References
     ----------
@@ -221,32 +230,34 @@ def circular_std(
 def circular_members(
     members: FloatArray, weights: FloatArray | None, n_members: int, *, period: float
 ) -> FloatArray:
-    """Equally weighted members: quantiles along the circle, starting opposite the mean direction.
+    """Return equally weighted members: quantiles of the given members, ordered along the circle.
 
     Parameters
     ----------
     members, weights, period
-        As in :func:`circular_mean`; weights may be None.
+        The same as in :func:`circular_mean`; the weights may be None.
     n_members : int
         Number of members to return, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Quantiles, at the levels (i - ½) / n_members, of the members in the order of their angle, as
-        :func:`weighted_quantile` defines them. They are members with positive weight, with values
-        as given, even outside one turn. The order starts at 0 if there is no mean direction. NaN
-        without members, or where a weight is NaN or an infinite member has positive weight.
+        Quantiles at the levels (i - ½) / n_members, i = 1, ..., n_members. The function orders the
+        given members by direction. The order starts opposite the mean direction, or at 0 if there
+        is no mean direction. :func:`weighted_quantile` defines the quantiles. Each returned value
+        is a given member with positive weight; a value outside one turn stays outside. The result
+        is NaN where no member has positive weight, a weight is NaN, or an infinite member has
+        positive weight.
 
     Raises
     ------
     ValueError
         If ``n_members`` is not a positive integer, the period is not a positive number, or shapes
-        do not fit.
+        do not match.
 
     Notes
     -----
-    O(m log m) per forecast, O(m) where forecasts share members.
+    The cost is O(m log m) per forecast, or O(m) if forecasts share members.
 
     Examples
     --------
@@ -271,20 +282,20 @@ def _checked_period(period: float) -> float:
 
 
 def _common(observations: tuple[int, ...], forecasts: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that results when both shapes broadcast."""
+    """Return the shape of observations and forecasts after broadcasting."""
     try:
         return np.broadcast_shapes(observations, forecasts)
     except ValueError:
         raise ValueError(
             f"observations have shape {observations}, but the forecasts have {forecasts}; "
-            "give one for each forecast"
+            "give one observation for each forecast"
         ) from None
 
 
 def _support(
     members: FloatArray, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Return members (L, m) and weights (L, T, m) in float64, and the shape of the forecasts."""
+    """Return members (L, m) and weights (L, T, m) as float64, and the shape of the forecasts."""
     w = None if weights is None else np.asarray(weights, np.float64)
     return by_support(np.asarray(members, np.float64), w)
 
@@ -292,7 +303,7 @@ def _support(
 def _directions(
     members: FloatArray, weights: FloatArray | None, period: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean direction and standard deviation of each forecast."""
+    """Compute the mean direction and the standard deviation of each forecast."""
     turn, kind = _checked_period(period), np.asarray(members).dtype
     precise = kind if np.issubdtype(kind, np.floating) else np.float64
     support, mass, shape = _support(members, weights)
@@ -304,7 +315,7 @@ def _directions(
 
 @inner
 def _in_first_turn(values: Any, period: float) -> Any:
-    """Return values (m,) moved to the turn from 0 to the period; NaN if they are not finite."""
+    """Move values (m,) into the turn from 0 to the period; infinite values become NaN."""
     return values - period * np.floor(values / period)
 
 
@@ -312,7 +323,11 @@ def _in_first_turn(values: Any, period: float) -> Any:
 def fill_directions(
     support: Matrix, mass: Cube, period: float, shortest: float, mean: OutMatrix, std: OutMatrix
 ) -> None:
-    """Fill directions of supports (L, m) with weights (L, T, m); NaN without a mean direction."""
+    """Write mean directions (L, T) into ``mean``, and standard deviations (L, T) into ``std``.
+
+    ``support`` (L, m) holds the members, and ``mass`` (L, T, m) their weights. The function writes
+    NaN if there is no mean direction.
+    """
     for cell in range(support.shape[0]):
         angles = _in_first_turn(support[cell], period) * (2 * np.pi / period)
         cosines, sines = np.cos(angles), np.sin(angles)
@@ -341,7 +356,7 @@ def fill_directions(
 def fill_circular_crps(
     observations: Matrix, support: Matrix, mass: Cube, period: float, out: OutMatrix
 ) -> None:
-    """Fill scores (L, T) of supports (L, m) with weights (L, T, m)."""
+    """Write the scores (L, T) of members (L, m) with weights (L, T, m) into ``out``."""
     m = support.shape[1]
     angles, shares = np.empty(m), np.empty(m)
     for cell in range(support.shape[0]):
@@ -364,10 +379,10 @@ def fill_circular_crps(
 
 @inner
 def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
-    """Compute ``E d(X, X') / 2`` along the circle, for sorted angles and shares that sum to one.
+    """Compute ``E d(X, X') / 2`` for sorted angles, whose shares sum to one.
 
-    From each angle, the shorter way to a larger angle goes up if that is at most half a turn away,
-    else down.
+    The distance d is the length of the shorter way along the circle. From an angle to a larger
+    angle, the shorter way goes up if the difference is at most half a turn, and down otherwise.
     """
     all_mass, all_moment = shares.sum(), (shares * angles).sum()
     mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # up to i; up to half a turn beyond
@@ -389,7 +404,10 @@ def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
 def fill_circular_members(
     support: Matrix, mass: Cube, direction: Matrix, period: float, out: OutCube
 ) -> None:
-    """Fill quantiles (L, T, n) of supports (L, m) with weights (L, T, m) and directions (L, T)."""
+    """Write quantiles (L, T, n) of members (L, m) with weights (L, T, m) into ``out``.
+
+    The order of the members starts opposite the mean ``direction`` (L, T).
+    """
     m, n = support.shape[1], out.shape[2]
     for cell in range(support.shape[0]):
         turned = _in_first_turn(support[cell], period)

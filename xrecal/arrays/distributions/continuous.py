@@ -1,7 +1,7 @@
-"""Members that represent a continuous distribution, whose quantiles have no steps.
+"""Continuous distributions that members represent.
 
-:class:`Tailed` is a weighted ensemble with generalised Pareto tails, and :class:`Linear` consists
-of quantiles of equal mass. Importing this module loads no compiler.
+:class:`Tailed` is a weighted ensemble with generalised Pareto tails. :class:`Linear` consists of
+quantiles of equal mass. Importing this module loads no compiler.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""Definitions of quantiles: means over levels, or values on the line between members."""
+"""Definition of a quantile: ``"mean"`` is the mean of member quantiles over a range of levels, and
+``"linear"`` is the value on the line between two members."""
 
 
 class Tailed(Empirical):
-    """Members (..., n) with weights (..., n); the last 20 may be tails with ``shape`` (..., 2).
+    """Members (..., n) with weights (..., n); the last 20 members may represent two tails.
 
-    See :mod:`.tailed`. Moments and the log score come from the members.
+    ``shape`` (..., 2) holds the shape of each tail; see :mod:`.tailed`. The mean, the standard
+    deviation, the skewness and the log score are those of the members.
     """
 
     shape: FloatArray | None
@@ -31,40 +33,40 @@ class Tailed(Empirical):
     def __new__(
         cls, members: FloatArray, weights: FloatArray | None, shape: FloatArray | None = None
     ) -> Tailed:
-        """Store the shape with the members and weights."""
+        """Store the members, the weights and the shapes of the tails."""
         made = super().__new__(cls, members, weights)
         made.shape = shape
         return made
 
     @property
     def parts(self) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-        """Members, weights and shapes."""
+        """Members, weights, and shapes of the tails."""
         return self.members, self.weights, self.shape
 
     def as_members(self) -> Empirical:
-        """Return the members, some of which represent tails."""
+        """Return the members, including those that represent tails."""
         return Empirical(self.members, self.weights)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Return quantiles: in tails by formula, elsewhere means over half a percent of levels."""
+        """Return quantiles at levels ``q``; see :mod:`.tailed_quantiles`."""
         from .tailed_quantiles import tailed_quantile
 
         return tailed_quantile(q, *self.parts)
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """P(Y > t)."""
+        """Return the probabilities of values above the thresholds."""
         from .tailed import answers, fill_exceedance
 
         return answers(fill_exceedance, self.parts, thresholds, new=np.shape(thresholds)[-1:])
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS in closed form."""
+        """Return the CRPS of each forecast, from a formula."""
         return self.threshold_weighted_crps(observations, -np.inf, np.inf)
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """CRPS between thresholds in closed form."""
+        """Return the CRPS of each forecast between two thresholds, from a formula."""
         from xrecal.arrays.scores.crps import thresholds_of
 
         from .tailed import answers, fill_crps
@@ -73,26 +75,26 @@ class Tailed(Empirical):
         return answers(fill_crps, self.parts, observations, *ends)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform."""
+        """Return the PIT values of observations; ``uniform`` numbers place them within jumps."""
         from .tailed import answers, fill_pit
 
         return answers(fill_pit, self.parts, observations, uniform)
 
 
 class Linear(Empirical):
-    """Quantiles (..., n) of equal mass, joined by lines of the distribution function.
+    """Quantiles (..., n) of equal mass, with a CDF that is a straight line between neighbours.
 
-    The line goes through the middle of each mass. The smallest and the largest quantile are points
-    with half of their mass, and equal quantiles are a point with all mass between the middles of
-    their masses.
+    At each quantile, the CDF is the mass of all smaller quantiles plus half of the mass of this
+    quantile. The CDF jumps at the smallest quantile and at the largest quantile, each time by half
+    of the mass of the quantile. It also jumps where quantiles are equal.
     """
 
     def as_members(self) -> Empirical:
-        """The quantiles themselves."""
+        """Return the quantiles as members."""
         return Empirical(self.members, self.weights)
 
     def _line(self) -> tuple[FloatArray, FloatArray]:
-        """Return ascending quantiles and levels (..., n); NaN where a quantile is missing."""
+        """Return ascending quantiles and levels (..., n); all NaN if one quantile is missing."""
         assert self.weights is not None
         mass = np.asarray(self.weights, np.float64)
         x = np.broadcast_to(np.asarray(self.members, np.float64), mass.shape)
@@ -103,7 +105,7 @@ class Linear(Empirical):
         return np.where(unknown, np.nan, x), np.where(unknown, np.nan, level)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles on the lines."""
+        """Return quantiles at levels ``q``, interpolated between the stored quantiles."""
         from .weighted import check_levels
 
         levels = check_levels(q)
@@ -113,7 +115,7 @@ class Linear(Empirical):
         return found.reshape(*x.shape[:-1], levels.size)
 
     def _up_to(self, values: FloatArray, *, strictly: bool = False) -> FloatArray:
-        """``P(Y <= z)`` of values (..., k), or ``P(Y < z)``."""
+        """Return ``P(Y <= z)`` for values z (..., k), or ``P(Y < z)`` if ``strictly``."""
         x, at = (a[..., np.newaxis, :] for a in self._line())
         z, n = np.asarray(values, np.float64)[..., np.newaxis], x.shape[-1]
         below = (x < z if strictly else x <= z).sum(-1, keepdims=True)
@@ -129,23 +131,23 @@ class Linear(Empirical):
         return np.where(unknown, np.nan, level)[..., 0]
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """P(Y > t)."""
+        """Return the probabilities of values above the thresholds."""
         return 1.0 - self._up_to(thresholds)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform."""
+        """Return the PIT values of observations; ``uniform`` numbers place them within jumps."""
         y = np.asarray(observations)[..., np.newaxis]
         below, up_to = self._up_to(y, strictly=True)[..., 0], self._up_to(y)[..., 0]
         return np.asarray(below + uniform * (up_to - below))
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS in closed form."""
+        """Return the CRPS of each forecast, from a formula."""
         return self.threshold_weighted_crps(observations, -np.inf, np.inf)
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """CRPS between thresholds: integrals of squares of lines."""
+        """Return the CRPS between two thresholds: sums of integrals of squared lines."""
         from xrecal.arrays.scores.crps import thresholds_of
 
         x, at = self._line()
@@ -169,7 +171,10 @@ def continuous(
     slots: Sequence[int] = (),
     shape: FloatArray | None = None,
 ) -> Empirical:
-    """Continuous distribution of a weighted ensemble; members in ``slots`` may represent tails."""
+    """Return the continuous distributions of a weighted ensemble.
+
+    If ``shape`` is given, the members at the positions ``slots`` represent tails of these shapes.
+    """
     members, weights = ensemble
     assert weights is not None
     if between == "linear":

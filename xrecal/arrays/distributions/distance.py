@@ -1,7 +1,8 @@
 """Squared energy distances between ensembles, or among the forecasts of each location.
 
-Ensembles are rows of a matrix of members, forecasts of any form, or forecasts that share their
-members. The members of all ensembles are sorted once, and compiled loops walk through them.
+The functions take ensembles as rows of a matrix, forecasts of any form, or forecasts that share
+their members. They sort the members of all ensembles once; compiled loops then pass through the
+sorted members.
 """
 
 from __future__ import annotations
@@ -33,24 +34,27 @@ def squared_energy_distance(
     x_weights: FloatArray | None = None,
     y_weights: FloatArray | None = None,
 ) -> FloatArray:
-    r"""Squared energy distance from every ensemble of ``x`` to every ensemble of ``y``.
+    r"""Compute the squared energy distance of every ensemble in ``x`` to every ensemble in ``y``.
 
     Parameters
     ----------
     x : array of float, shape (n, m)
-        ``n`` ensembles of ``m`` members in one unit, u. NaN marks a missing member, so smaller
-        ensembles are padded with NaN.
+        ``n`` ensembles of ``m`` members in one unit u. NaN marks a missing member. If an ensemble
+        has fewer than ``m`` members, fill up its row with NaN.
     y : array of float, shape (q, p), optional
-        Ensembles to compare with, in the same unit. Without it, ``x`` is compared with itself; the
-        result is then exactly symmetric, with zeros on the diagonal.
+        Ensembles to compare with ``x``, in the unit u. By default, the function compares the
+        ensembles in ``x`` with each other. Then the result is exactly symmetric, with zeros on the
+        diagonal.
     x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
-        Non-negative weights of the members, normalised over each row; equal by default.
+        Weights >= 0 of the members, equal by default. The function divides the weights of each
+        ensemble by their sum.
 
     Returns
     -------
     array of float64, shape (n, q)
-        :math:`D^2 = 2 E|X-Y| - E|X-X'| - E|Y-Y'| = 2 \int (F-G)^2 \ge 0` in u (not u squared);
-        :func:`scipy.stats.energy_distance` returns its root. NaN for a row without members.
+        :math:`D^2 = 2 E|X-Y| - E|X-X'| - E|Y-Y'| = 2 \int (F-G)^2 \ge 0` in the unit u (not u
+        squared). :func:`scipy.stats.energy_distance` returns the root D. The distances of an
+        ensemble without members are NaN.
 
     Raises
     ------
@@ -60,12 +64,13 @@ def squared_energy_distance(
 
     Notes
     -----
-    The terms ``E|X-X'|`` and ``E|Y-Y'|`` are V-statistics, which include the zero differences.
-    Otherwise kernels of the distance would not be positive semi-definite. All members are sorted
-    once; each block of ensembles then scans them, as ``E|X-z|`` is piecewise linear in z: This
-    takes O(n q p) time with a small constant, and O(q p + n q) memory. The absolute accuracy is
-    about 1e-13 of the largest deviation from the common mean, plus 1e-15 of that mean; smaller
-    distances are returned as 0.
+    The means ``E|X-X'|`` and ``E|Y-Y'|`` include the zero distance of each member to itself.
+    Without these zeros, kernels computed from the distance would not be positive semi-definite. The
+    function sorts all members once, and then passes through them once for each block of ensembles;
+    this suffices because ``E|X-z|`` is piecewise linear in z. The time is O(n q p) with a small
+    constant, and the memory O(q p + n q). The absolute error is about 1e-13 of the largest
+    deviation from the common mean, plus 1e-15 of that mean. The function returns 0 for distances
+    smaller than this error.
 
     References
     ----------
@@ -88,18 +93,19 @@ def squared_energy_distance(
 
 
 def pairwise_distances(forecasts: Forecasts) -> FloatArray:
-    """Squared energy distances among the forecasts of each location.
+    """Compute squared energy distances among the forecasts of each location.
 
     Parameters
     ----------
     forecasts : Forecasts
-        Arrays (L, n, m).
+        n forecasts at each of L locations, as arrays (L, n, m).
 
     Returns
     -------
     array of float64, shape (L, n, n)
-        In the unit of the forecasts; NaN in row and column of a forecast that is missing or
-        invalid. See :func:`xrecal.arrays.squared_energy_distance` for ensembles,
+        Squared distances, in the unit of the forecasts. They are NaN in the row and the column of a
+        forecast that is missing or invalid. For formulas see
+        :func:`xrecal.arrays.squared_energy_distance` for ensembles, and
         :func:`xrecal.arrays.normal_squared_energy_distance` for normal distributions.
 
     Raises
@@ -109,8 +115,9 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 
     Notes
     -----
-    The cost is O(n² m) per location, O(n² m²) for mixtures, and 8 n² bytes. If many fits take their
-    cases from the same forecasts, compute the distances once for all.
+    The time per location is O(n² m) for ensembles, and O(n² m²) for mixtures of normal
+    distributions. The result takes 8 n² bytes per location. If many fits learn from the same
+    forecasts, compute the distances only once.
 
     Examples
     --------
@@ -130,9 +137,10 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 
 
 def distances_between(x: Forecasts, y: Forecasts | None = None) -> FloatArray:
-    """Compute squared distances of forecasts (n, m) to forecasts (q, p), or among themselves.
+    """Compute the squared distances of forecasts ``x`` (n, m) to forecasts ``y`` (q, p).
 
-    The arrays must be contiguous float64, with weights.
+    If ``y`` is None, the function compares the forecasts ``x`` with each other. All arrays must be
+    contiguous and float64, and the forecasts must have weights.
     """
     assert x.weights is not None
     others = x if y is None else y
@@ -149,26 +157,27 @@ def distances_between(x: Forecasts, y: Forecasts | None = None) -> FloatArray:
 
 
 def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
-    r"""Squared energy distances among forecasts of one location that share their members.
+    r"""Compute squared energy distances among forecasts of one location that share their members.
 
     Parameters
     ----------
     members : array of float64, shape (m,)
-        Finite, in a unit u.
+        Members in a unit u, all finite.
     weights : array of float64, shape (n, m)
-        Weights of each forecast, not negative, with sum one.
+        Weights >= 0 of the members in each forecast; their sum over the members is one.
 
     Returns
     -------
     array of float64, shape (n, n)
-        :math:`2 \int (F - G)^2` in u, symmetric with a zero diagonal; 0 below 1e-13 of the
-        largest squared deviation from the mean distribution.
+        :math:`2 \int (F - G)^2` in the unit u, symmetric with a zero diagonal. Results up to 1e-13
+        times the largest squared distance of a forecast to the mean of all forecasts become 0.
 
     Notes
     -----
-    The result contains Euclidean distances between vectors of CDF values, each multiplied by the
-    root of the gap after it. This takes one product of (n, m) matrices; distances without shared
-    members take O(n² m) small steps.
+    The function turns each forecast into a vector of CDF values at the sorted members. It
+    multiplies each CDF value by the root of twice the gap between its member and the next member.
+    The results are the squared Euclidean distances between these vectors, so one product of (n, m)
+    matrices gives all results.
     """
     order = np.argsort(members)
     cdf = np.cumsum(weights[:, order], axis=-1)[:, :-1]
@@ -182,7 +191,7 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
-    """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
+    """Compute squared distances (n, n) among the ensembles in ``x`` (n, m), float64."""
     points, mass, spread, together, tolerance = arrange(x, weights)
     squared = mean_distances(points, mass, together, spread.size)
     subtract_spread(squared, spread, spread, np.full(spread.size, tolerance), True)
@@ -193,18 +202,18 @@ class Arranged(NamedTuple):
     """Ensembles (n, m) with sorted members."""
 
     points: FloatArray
-    """(n, m) sorted members of each ensemble, centred"""
+    """(n, m) sorted members of each ensemble, minus the common mean of all ensembles"""
     mass: FloatArray
-    """(n, m) weights of these members"""
+    """(n, m) weights of the sorted members"""
     spread: FloatArray
     """(n,) ``E|X-X'|`` of each ensemble"""
     together: Ordered
-    """Order of all members by size"""
+    """Members of all ensembles in one ascending order"""
     tolerance: float
-    """Differences up to this are rounding"""
+    """Largest squared distance that counts as rounding error"""
 
     def columns(self, cases: IntArray) -> FloatArray:
-        """Compute squared distances (k, n) from some ensembles to all ensembles."""
+        """Compute squared distances (k, n) of the ensembles number ``cases`` to all ensembles."""
         n = self.spread.size
         distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
         tolerance = np.full(cases.size, self.tolerance)
@@ -214,7 +223,7 @@ class Arranged(NamedTuple):
 
 
 def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
-    """Sort the members of ensembles (n, m)."""
+    """Sort the members of ensembles (n, m), and prepare them for distances."""
     centre, tolerance = centre_and_rounding(x, weights)
     points, mass, spread = sorted_rows(x, weights, centre)
     return Arranged(points, mass, spread, in_order(points, mass), tolerance)
@@ -223,7 +232,7 @@ def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
 def cross_distances(
     x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
 ) -> FloatArray:
-    """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
+    """Compute squared distances (n, q) of ensembles ``x`` (n, m) to ``y`` (q, p), all float64."""
     # Rows of x are new forecasts: a row must not change the centre or the rounding of another row.
     centre, tolerance = centre_and_rounding(y, y_weights)
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
@@ -247,7 +256,10 @@ def _checked(
 
 
 def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
-    """Raise ValueError unless these are ensembles (n, m) with weights, in any array library."""
+    """Raise ValueError unless members and weights (n, m) have valid shapes and values.
+
+    The arrays may come from any array library.
+    """
     xp = namespace(values)
     if values.ndim != 2:
         raise ValueError(
@@ -261,16 +273,16 @@ def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
     if weights.shape != values.shape:
         raise ValueError(
             f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
-            "every member needs its weight"
+            "give each member one weight"
         )
     if not (xp.isfinite(weights) | xp.isnan(values)).all() or (weights < 0).any():
         raise ValueError(f"{name}_weights must be finite and >= 0")
 
 
 def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Return the common centre of ensembles (n, m), and their rounding error.
+    """Return the mean of all members of ensembles (n, m), and the rounding error of distances.
 
-    Subtracting the centre keeps offsets such as 273.15 out of the sums.
+    Subtracting this mean from all members reduces rounding errors of values such as 273.15 K.
     """
     centre, smallest, largest = _mean_and_range(values, weights)
     widest = max(largest - centre, centre - smallest)
@@ -279,7 +291,7 @@ def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float,
 
 @kernel
 def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
-    """Mean, smallest and largest of all members with weight; zeros without such members."""
+    """Return mean, minimum and maximum of all members with positive weight; zeros without any."""
     total, count, smallest, largest = 0.0, 0, np.inf, -np.inf
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
@@ -295,9 +307,10 @@ def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
 
 @kernel
 def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
-    """Return rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
+    """Return the sorted members minus ``centre``, their weights, and ``E|X-X'|`` of each ensemble.
 
-    Missing members become points of weight zero. A row without members has a spread of NaN.
+    The function divides the weights of each ensemble by their sum. It replaces missing members by
+    0, with weight 0. For an ensemble without members, ``E|X-X'|`` is NaN.
     """
     points, mass, spread = np.zeros(values.shape), np.zeros(values.shape), np.empty(values.shape[0])
     point, weight = np.empty(values.shape[1]), np.empty(values.shape[1])
@@ -321,31 +334,31 @@ def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
 
 
 def mean_apart(members: FloatArray, weights: FloatArray) -> FloatArray:
-    """Compute the mean distance (n,) of two members of each ensemble (n, m), over all pairs."""
+    """Compute the mean distance (n,) between members of each ensemble (n, m), over all pairs."""
     centre, _ = centre_and_rounding(members, weights)
     spread: FloatArray = sorted_rows(members, weights, centre)[2]
     return spread
 
 
 class Ordered(NamedTuple):
-    """Points of q ensembles in one ascending order."""
+    """Members of q ensembles in one ascending order."""
 
     points: Vector
-    """(N,)"""
+    """(N,) ascending members"""
     mass: Vector
-    """(N,) mass of each point within its ensemble"""
+    """(N,) weight of each member within its ensemble"""
     owner: Indices
-    """(N,) number of the ensemble of each point"""
+    """(N,) number of the ensemble to which each member belongs"""
 
 
 def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
-    """Sort the points (q, p) of all ensembles, with their mass."""
+    """Sort the members (q, p) of all ensembles together, and their weights in the same order."""
     order = np.argsort(points, axis=None)
     return Ordered(points.ravel()[order], mass.ravel()[order], order // points.shape[1])
 
 
 def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) -> FloatArray:
-    """Compute ``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
+    """Compute ``E|X-Y|`` (n, q) for n ensembles X (n, m) and q ensembles Y with ordered members."""
     n, m = x.shape
     blocks, rest = divmod(n, LANES)
     by_size = np.empty((-(-n // LANES), LANES * m), np.int64)
@@ -360,11 +373,12 @@ def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) ->
 def fill_mean_distances(
     x: Matrix, x_mass: Matrix, by_size: IndexMatrix, ordered: Ordered, mean: OutMatrix
 ) -> None:
-    """Write ``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
+    """Write ``E|X-Y|`` into ``mean`` (n, q).
 
-    ``E|X-z| = slope z + level`` between two neighbouring members of X. Each block of ensembles X
-    passes once through all points z of all Y in order, and adds its value at z to the ensemble of
-    z.
+    ``by_size`` holds the order of the members in each block of ensembles X. Between two
+    neighbouring members of X, ``E|X-z|`` is ``slope z + level``. For each block, the function
+    passes once through the ordered members z of all ensembles Y. It multiplies ``E|X-z|`` by the
+    weight of z, and adds the product to the result for X and the ensemble to which z belongs.
     """
     n, m = x.shape
     q = mean.shape[1]
@@ -409,7 +423,7 @@ def subtract_spread(
 ) -> None:
     """Turn ``E|X-Y|`` (n, q) into squared distances, in place.
 
-    Differences up to the ``tolerance`` (n,) of the row are rounding and become 0.
+    Squared distances up to the ``tolerance`` (n,) of their row are rounding errors and become 0.
     """
     for i in range(mean.shape[0]):
         for j in range(i if symmetric else mean.shape[1]):

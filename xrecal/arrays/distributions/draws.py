@@ -1,4 +1,4 @@
-"""Reproducible random numbers: a hash of the seed, the location and the case."""
+"""Reproducible random numbers: each is a hash of the seed, the location and the case."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
-    """Reproducible uniform numbers that depend only on seed, location and case.
+    """Return uniform random numbers that depend only on the seed, the location and the case.
 
     Parameters
     ----------
     seed : int
-        Any integer, taken modulo 2^64.
+        Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     location_numbers : array of int, shape (L,)
-        Number of each location in the whole data set, so that the result does not depend on chunks.
+        Number of each location in the whole data set. With these numbers, the result does not
+        depend on the chunks of the data.
     n : int
         Number of cases at each location.
 
     Returns
     -------
     array of float64, shape (L, n)
-        Multiples of 2^-53 inside (0, 1).
+        Uniform random numbers in (0, 1), all multiples of 2^-53.
 
     Raises
     ------
     ValueError
-        If the location numbers are not integers along one axis.
+        If the location numbers are not integers, or not an array with one axis.
 
     Notes
     -----
-    O(1) per number. Each location has the SplitMix64 stream of a key made from seed and location.
+    The cost is O(1) per number. The numbers of a location are successive outputs of the SplitMix64
+    generator, which starts from a hash of the seed and the location.
 
     References
     ----------
@@ -60,19 +62,19 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
 
 
 def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> FloatArray:
-    """Return the numbers of :func:`hash_uniform` for any locations and cases, which broadcast.
+    """Return the numbers of :func:`hash_uniform` for any locations and cases.
 
     Parameters
     ----------
     seed : int
-        Any integer, taken modulo 2^64.
+        Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     locations, cases : array_like of int >= 0
-        Number of the location and of the case in the whole data set.
+        Numbers of the locations and of the cases in the whole data set. Both arrays broadcast.
 
     Returns
     -------
-    array of float64, shape of both after broadcasting
-        Multiples of 2^-53 inside (0, 1).
+    array of float64, shape of locations and cases after broadcasting
+        Uniform random numbers in (0, 1), all multiples of 2^-53.
 
     Examples
     --------
@@ -84,19 +86,19 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
 
 
 def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> FloatArray:
-    """Return several numbers for each location and case.
+    """Return several random numbers for each pair of a location and a case.
 
     Parameters
     ----------
     seed, locations, cases
-        As for :func:`uniform_at`, both of one shape (...).
+        The same as in :func:`uniform_at`; locations and cases have one shape (...).
     n : int
-        Number of random numbers for each location and case.
+        How many random numbers each pair of a location and a case gets.
 
     Returns
     -------
     array of float64, shape (..., n)
-        Multiples of 2^-53 inside (0, 1).
+        Uniform random numbers in (0, 1), all multiples of 2^-53.
     """
     streams = splitmix64(keys_at(seed, locations), np.asarray(cases).astype(np.uint64))
     draws = np.arange(n).astype(np.uint64)
@@ -104,20 +106,20 @@ def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> Floa
 
 
 def _fractions(bits: IntArray) -> FloatArray:
-    """Return numbers inside (0, 1) from random bits, uint64."""
+    """Turn random integers (uint64) into numbers in (0, 1)."""
     fractions: FloatArray = as_array(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
     return fractions
 
 
 def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
-    """Return the state of the stream of each location, uint64."""
+    """Return the start (uint64) of the random generator of each location."""
     start = splitmix64(np.array([int(seed) % 2**64], dtype=np.uint64), np.zeros(1, np.uint64))
     numbers = as_array(locations).astype(np.uint64)
     return splitmix64(namespace(numbers).asarray(start), numbers)
 
 
 def splitmix64(state: IntArray, position: IntArray) -> IntArray:
-    """Return outputs of SplitMix64, uint64, at positions from 0 of streams with a given state."""
+    """Return output number ``position`` (from 0) of SplitMix64 started at ``state``, uint64."""
     with np.errstate(over="ignore"):
         bits = state + (position + np.uint64(1)) * GOLDEN
         for shift, multiplier in MIXING:

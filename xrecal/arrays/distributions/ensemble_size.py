@@ -1,11 +1,13 @@
-"""Corrections for forecasts with another number of members than the hindcast.
+"""Corrections for forecasts whose number of members differs from that of the hindcast.
 
-The mean of m members has an error variance of 1/m of their variance. The variance of members, and
-their mean distance over all pairs, are too small by a share of 1/m. A fit to hindcasts of 5 members
-learns the errors of means of 5 members. Forecasts of 51 members have smaller errors of the mean,
-and are wider. Conversely, a fit may have learned from 51 members; then the variance of new
-ensembles of 5 members is more uncertain than in the fit. Weighted members, quantiles and
-distributions have no number of members, so they stay unchanged.
+The mean of m members has a sampling error, whose variance is 1/m of the variance of the members. On
+average, the variance of m members is smaller than the true variance by a share of 1/m. Their mean
+distance over all pairs is too small by the same share. A fit to hindcasts of 5 members learns the
+errors of means of 5 members. New forecasts of 51 members have smaller errors of their means, and
+the differences between their members are larger. If instead the hindcasts have 51 members and new
+forecasts have 5, the variances of the new forecasts are more uncertain than those in the fit.
+Forecasts of weighted members, quantiles or distributions have no number of members, so this module
+does not correct them.
 """
 
 from __future__ import annotations
@@ -20,32 +22,32 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 SAME = 1e-9
-"""Differences of shares up to this limit are rounding errors."""
+"""Largest result of :func:`excess_of` that counts as a rounding error and becomes 0."""
 
 LEAST = 0.25
-"""Smallest share of the variance of errors that :func:`narrowing` keeps."""
+"""Smallest share of the squared spread that :func:`narrowing` keeps."""
 
 
 class Past(NamedTuple):
-    """Sizes and variances of the ensembles from which L fits learned."""
+    """Sizes and variances of the past ensembles from which the fits of L locations learned."""
 
     inverse_size: Any
-    """(L,) mean of one divided by the number of members; NaN for forecasts without such a number"""
+    """(L,) mean of 1 / m for forecasts of m members; NaN if forecasts have no number of members"""
     past_variance: Any
-    """(L,) mean of the variances of these ensembles"""
+    """(L,) mean of the variances of the past ensembles"""
     past_variation: Any
-    """(L,) mean squared difference of these variances from their mean"""
+    """(L,) variance of the variances of the past ensembles"""
 
 
 def past_of(inverse_size: FloatArray, variance: FloatArray) -> Past:
-    """Summarise past ensembles (L, n) by :func:`inverse_sizes` and variances; ignore NaN."""
+    """Summarise past ensembles by their :func:`inverse_sizes` and variances (L, n); ignore NaN."""
     mean = mean_of_known(variance)
     spread = mean_of_known((variance - mean[:, np.newaxis]) ** 2)
     return Past(mean_of_known(inverse_size), mean, spread)
 
 
 def inverse_sizes(forecasts: Forecasts) -> Any:
-    """Return one divided by the number of members of each forecast (..., n), or NaN."""
+    """Return 1 / m for the number m of members of each forecast; NaN without such a number."""
     xp, loc = namespace(forecasts.loc), forecasts.loc
     if forecasts.scale is not None or forecasts.weights is not None:
         return xp.full(loc.shape[:-1], np.nan)
@@ -54,7 +56,7 @@ def inverse_sizes(forecasts: Forecasts) -> Any:
 
 
 def mean_of_known(values: FloatArray) -> FloatArray:
-    """Return the mean (L,) of the known values among (L, n); NaN without any."""
+    """Return the mean (L,) of the finite values among (L, n); NaN if no value is finite."""
     values = np.ascontiguousarray(values)  # sums in one order, whatever the layout
     known = np.isfinite(values)
     total, count = np.where(known, values, 0.0).sum(-1), known.sum(-1)
@@ -62,21 +64,22 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def excess_of(past: Any, new: Any) -> Any:
-    """Return how much larger the errors of past means are than those of new means.
+    """Return how much larger the error variance of past means is than that of new means.
 
     Parameters
     ----------
-    past, new : array of float
-        Results of :func:`inverse_sizes`: their mean over the cases of the fit, and the values of
-        new forecasts.
+    past : array of float
+        Mean of :func:`inverse_sizes` over the past cases from which a fit learned.
+    new : array of float
+        Results of :func:`inverse_sizes` for new forecasts.
 
     Returns
     -------
     array of float64
-        The difference of the error variances, as a share of the variance of members. It is 0 for
-        equal and for unknown sizes, and negative if new forecasts have fewer members. To compare
-        new members with those of the fit, multiply their variance and mean distance by one minus
-        this share.
+        Difference of the two error variances, as a share of the variance of members. The share is 0
+        if the sizes are equal or unknown, and negative if new forecasts have fewer members. Before
+        you compare new ensembles with those of the fit, multiply the variances and the mean
+        distances of the new ensembles by one minus this share.
     """
     xp = namespace(new)
     is_known = xp.isfinite(past + new) & (new < 1.0)
@@ -85,29 +88,32 @@ def excess_of(past: Any, new: Any) -> Any:
 
 
 def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
-    """Adjust variances of new ensembles to the size in the fit, and return errors that means lack.
+    """Adjust variances and errors of new ensembles to the number of members in the fit.
 
     Parameters
     ----------
     variance : array of float, shape (L, T)
-        Variances of new ensembles, over all pairs.
+        Variances of new ensembles: mean squared deviations of members from their mean.
     new : array of float, shape (L, T)
-        Result of :func:`inverse_sizes` for these ensembles.
+        Result of :func:`inverse_sizes` for the new ensembles.
     past : Past
-        The ensembles from which the fits learned.
+        Sizes and variances of the past ensembles from which the fits learned.
 
     Returns
     -------
     two arrays of float64, shape (L, T)
-        First the variances, unchanged for equal sizes. Then the part of the variance of past errors
-        that new means do not have; it is negative for fewer members.
+        The first array holds the adjusted variances, unchanged for equal sizes. The second holds
+        the error variance of past means minus the error variance of new means. The difference is
+        negative if new ensembles have fewer members.
 
     Notes
     -----
-    The variance of k normal members varies by 2/(k - 1) of its square. If new ensembles have fewer
-    members than in the fit, their variance is shrunk to the mean of the record. The share comes
-    from the linear regression of the variance at the past size on the variance at the new size. If
-    past variances vary much, the result stays near the new variance.
+    The variance of k members from a normal distribution has a sampling error. The variance of this
+    error is 2/(k - 1) times the squared variance of the members. If new ensembles have fewer
+    members than in the fit, the function moves their variance towards the mean of past variances.
+    The size of this step follows from the linear regression of the variances of past ensembles on
+    the variances of ensembles of the new size. If past variances differ much from each other, the
+    result stays near the new variance.
     """
     xp = namespace(new)
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)
@@ -123,7 +129,10 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
 
 def narrowing(noise: Any, variance: Any) -> Any:
-    """Return the factor for spreads if the part ``noise`` of the error variance is removed."""
+    """Return the factor that narrows a spread after ``noise`` is subtracted from its square.
+
+    ``variance`` is the square of the spread.
+    """
     xp = namespace(variance)
     share = noise / xp.where(variance > 0, variance, np.inf)
     return xp.sqrt(xp.maximum(1.0 - share, LEAST))

@@ -1,9 +1,9 @@
-"""Forms of a forecast, and the distribution that each represents.
+"""Forms of forecasts, and the distributions that forecasts of each form represent.
 
-Arrays of many forecasts come as :class:`Forecasts`: members with weights, or mixtures of normal
-distributions. A :class:`Distribution` has the same methods in every form: members
+:class:`Forecasts` holds the arrays of many forecasts: members with weights, or mixtures of normal
+distributions. Each form of a :class:`Distribution` has the same methods. The forms are members
 (:class:`Empirical`), normal distributions (:class:`Normal`), and censored normal distributions
-(:class:`Censored`). Importing this module loads no compiler: it looks functions up in
+(:class:`Censored`). Importing this module loads no compiler: the module finds compiled functions in
 :mod:`xrecal.arrays` on first use.
 """
 
@@ -25,31 +25,33 @@ VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 means without member
 
 
 SHARE_AT_BOUND = 0.05
-"""An end of the observed range is a bound only if at least this share of the observations equals
-it."""
+"""Smallest share of the observations that must equal an end of the observed range before this end
+counts as a bound."""
 
 
 FEWEST_AT_BOUND = 5
-"""Least number of observations on a bound: one of 20 observations is at each end of any range."""
+"""Smallest number of observations that must equal a bound. A share of 5 % alone does not suffice:
+one of 20 observations is 5 %, and at least one observation equals each end of the range."""
 
 
 class Distances(Protocol):
     """Squared distances that an object computes on request."""
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
-        """Return squared distances of the rows and columns that :func:`numpy.ix_` has chosen."""
+        """Return squared distances for rows and columns chosen by :func:`numpy.ix_`."""
 
 
 Squared: TypeAlias = FloatArray | Distances
-"""Squared distances, either a matrix or an object that computes them on request."""
+"""A matrix of squared distances, or an object that computes squared distances on request."""
 
 
 class Forecasts(NamedTuple):
-    """Forecasts over locations and cases, arrays of shape (L, n, m).
+    """Forecasts over locations and cases, as arrays of shape (L, n, m).
 
-    Without ``scale`` the forecasts are ensembles: members ``loc`` with ``weights`` (equal if None).
-    With ``scale`` they are mixtures of m normal distributions. NaN marks a missing member or
-    component.
+    If ``scale`` is None, the forecasts are ensembles: ``loc`` holds m members, and ``weights`` the
+    weights of the members. If ``scale`` is given, the forecasts are mixtures of m normal
+    distributions. If ``weights`` is None, all weights are equal. NaN marks a missing member, or a
+    missing component of a mixture.
     """
 
     loc: FloatArray
@@ -57,7 +59,7 @@ class Forecasts(NamedTuple):
     weights: FloatArray | None = None
 
     def check(self, name: str, ndim: int) -> tuple[int, ...]:
-        """Return the shape of the forecasts; raise ValueError unless all parts share it."""
+        """Return the shape of the forecasts; raise ValueError unless all arrays have this shape."""
         shape = self.loc.shape
         if len(shape) != ndim:
             raise ValueError(f"{name} need {ndim} axes (location, case, member), got {shape}")
@@ -67,7 +69,7 @@ class Forecasts(NamedTuple):
         return shape
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Forecasts:
-        """Apply a function to each part of the forecasts."""
+        """Apply a function to each array of the forecasts."""
         return Forecasts(*(None if part is None else function(part) for part in self))  # type: ignore[arg-type]
 
     def take(self, at: Any) -> Forecasts:
@@ -76,10 +78,10 @@ class Forecasts(NamedTuple):
 
 
 def verdicts(forecasts: Forecasts) -> IntArray:
-    """Return a verdict on each forecast (L, n): 0 (no members), ``VALID``, or ``INVALID_FORECAST``.
+    """Judge each forecast (L, n): return 0 (no members), ``VALID`` or ``INVALID_FORECAST``.
 
-    A forecast is invalid if a member with weight has an infinite value, a negative weight or a
-    negative scale, or if the sum of weights overflows.
+    A forecast is invalid if a member whose weight is not 0 has an infinite value, a negative weight
+    or a negative scale. It is also invalid if the sum of its weights is infinite.
     """
     loc, scale, weights = forecasts
     counts, bad = ~np.isnan(loc), np.isinf(loc)
@@ -96,9 +98,9 @@ def verdicts(forecasts: Forecasts) -> IntArray:
 
 
 def without_invalid(forecasts: Forecasts) -> Forecasts:
-    """Set invalid forecasts (..., m) to NaN.
+    """Set the weights of invalid forecasts (..., m) to NaN, or their members if weights are None.
 
-    ``loc`` may have fewer axes than ``weights``, if many forecasts share its members.
+    If many forecasts share the members ``loc``, then ``loc`` has fewer axes than ``weights``.
     """
     loc, scale, weights = forecasts
     shared = weights is not None and weights.ndim > loc.ndim
@@ -119,16 +121,16 @@ def usable_observations(
     Parameters
     ----------
     cases : Forecasts
-        Arrays (L, n, m).
+        Forecasts of n cases at each of L locations, as arrays (L, n, m).
     observations : array of float, shape (L, n)
         Observations of the cases.
 
     Returns
     -------
     usable : array, shape (L, n), type of ``observations``
-        Observations, NaN where the observation or the forecast is missing or invalid.
+        Observations; NaN where the observation or the forecast is missing or invalid.
     invalid : array of bool, shape (L,)
-        Whether a location has an infinite value, or a negative weight or scale.
+        True for each location with an invalid forecast or an infinite observation.
     """
     verdict = verdicts(cases)
     infinite = np.isinf(observations)
@@ -138,7 +140,7 @@ def usable_observations(
 
 
 def sort_members(forecasts: Forecasts) -> Forecasts:
-    """Sort the members of ensembles, NaN last; mixtures stay unchanged."""
+    """Sort the members of ensembles, with NaN last; return mixtures unchanged."""
     loc, scale, weights = forecasts
     if scale is not None:
         return forecasts
@@ -151,9 +153,11 @@ def sort_members(forecasts: Forecasts) -> Forecasts:
 
 
 def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (L, n) of forecasts (L, n, m); NaN where missing or invalid.
+    """Compute mean and variance (L, n) of forecasts (L, n, m).
 
-    Temporary copies take several times the memory of a block of locations.
+    Mean and variance are NaN where a forecast is missing or invalid. The function makes temporary
+    copies of a block of locations at a time; these copies take several times the memory of the
+    block.
     """
     shape = forecasts.loc.shape
     mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
@@ -184,20 +188,22 @@ def find_bounds(
     Parameters
     ----------
     observations : array of float, shape (L, n)
-        NaN where unknown.
+        Observations; NaN where unknown.
     bounds : "auto", (lower, upper) or None
-        With "auto", an end of the observed range is a bound under two conditions. At least 5 % of
-        the observations, and at least five of them, equal it. They are more than twice as many as
-        the observations that equal the value next to it, because rounded values have ties
-        everywhere. In a pair, a number is a bound at every location without observations beyond it,
-        None means no bound on this side, and "auto" works as above. None alone means no bounds.
+        None means that the variable has no bounds. If "auto", an end of the observed range is a
+        bound under two conditions. First, at least 5 % of the observations, and at least five
+        observations, equal this end. Second, the number of these observations is more than twice
+        the number of observations that equal the next value. The second condition excludes rounded
+        variables, which have equal observations everywhere. A pair holds "auto", a number or None
+        for each side, where None means no bound. The function ignores the numbers of a pair at
+        locations where observations lie beyond one of the numbers.
 
     Returns
     -------
     lower, upper : array of float64, shape (L,)
-        In the unit of the observations, -inf and inf without a bound.
+        Bounds, in the unit of the observations; -inf and inf mean no bound.
     violated : array of bool, shape (L,)
-        Whether observations lie beyond the given bounds; such bounds are ignored.
+        True where observations lie beyond a number in ``bounds``.
 
     Examples
     --------
@@ -229,7 +235,7 @@ def find_bounds(
 
 
 def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.bool_]:
-    """Return whether the least observation (L,) of each location is a lower bound."""
+    """Return True for each location whose least observation (L,) is a lower bound."""
     finite = np.isfinite(observations)
     above = finite & (observations > least[:, np.newaxis])
     following = np.where(above, observations, np.inf).min(-1, initial=np.inf)
@@ -240,70 +246,70 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
 
 
 N_QUANTILES = 200
-"""Number of equal-mass quantiles for quantities without a closed form."""
+"""Number of equal-mass quantiles that represent a distribution if a quantity has no formula."""
 
 
 def equal_mass_levels(n: int) -> FloatArray:
-    """Return the levels of n quantiles of equal mass."""
+    """Return the levels of n quantiles that each represent the same share of a distribution."""
     return (np.arange(n) + 0.5) / n
 
 
 class Distribution(ABC):
     """Predictive distributions of many forecasts.
 
-    Each form implements quantiles, and the methods for which it has a closed form. It inherits all
-    other methods, which use 200 equal-mass quantiles.
+    Each form of a distribution has its own method for quantiles, and for each quantity that has a
+    formula. All other methods are those of this class; they use 200 quantiles of equal mass.
     """
 
     @abstractmethod
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles at levels (k,), on a new last axis."""
+        """Return the quantiles at levels (k,), on a new last axis."""
 
     def as_members(self) -> Empirical:
-        """Equal-mass quantiles of each forecast as members."""
+        """Return 200 quantiles of equal mass as members of each forecast."""
         return Empirical(self.quantile(equal_mass_levels(N_QUANTILES)))
 
     def mean(self) -> FloatArray:
-        """Mean of each forecast."""
+        """Return the mean of each forecast."""
         return self.as_members().mean()
 
     def std(self) -> FloatArray:
-        """Standard deviation of each forecast."""
+        """Return the standard deviation of each forecast."""
         return self.as_members().std()
 
     def skewness(self) -> FloatArray:
-        """Skewness of each forecast."""
+        """Return the skewness of each forecast."""
         return self.as_members().skewness()
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """Probability of values above thresholds (..., k), on their last axis."""
+        """Return the probabilities (..., k) of values above thresholds (..., k)."""
         return self.as_members().exceedance(thresholds)
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS of each forecast."""
+        """Return the CRPS of each forecast."""
         return self.as_members().crps(observations)
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """CRPS of each forecast between two thresholds."""
+        """Return the CRPS of each forecast between two thresholds."""
         return self.as_members().threshold_weighted_crps(observations, lower, upper)
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
-        """CRPS of each forecast with more weight on some quantiles."""
+        """Return the CRPS of each forecast, with more weight on some of its quantiles."""
         return self.as_members().quantile_weighted_crps(observations, weighting)
 
     def log_score(self, observations: FloatArray) -> FloatArray:
-        """Log score of each forecast."""
+        """Return the log score of each forecast."""
         return self.as_members().log_score(observations)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform, placed within jumps by numbers in (0, 1)."""
+        """Return PIT values; at a jump of the CDF, ``uniform`` sets the place within the jump."""
         return self.as_members().pit(observations, uniform)
 
 
 def distribution_of(forecasts: Forecasts) -> Distribution:
-    """Return distributions of forecasts (..., n, m); NaN where missing or invalid."""
+    """Return the distributions of forecasts (..., n, m), with NaN for invalid forecasts."""
     loc, scale, weights = without_invalid(forecasts)
     if scale is None:
         return Empirical(loc, weights)
@@ -318,30 +324,30 @@ class EmpiricalParts(NamedTuple):
 
 
 class Empirical(EmpiricalParts, Distribution):
-    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
+    """Members (..., n) with weights (..., n), or (..., T, n) if T forecasts share the members."""
 
     def mean(self) -> FloatArray:
-        """Mean; see :func:`~xrecal.arrays.weighted_mean`."""
+        """Return the mean; see :func:`~xrecal.arrays.weighted_mean`."""
         return arrays.weighted_mean(self.members, self.weights)
 
     def std(self) -> FloatArray:
-        """Standard deviation; see :func:`~xrecal.arrays.weighted_std`."""
+        """Return the standard deviation; see :func:`~xrecal.arrays.weighted_std`."""
         return arrays.weighted_std(self.members, self.weights)
 
     def skewness(self) -> FloatArray:
-        """Skewness; see :func:`~xrecal.arrays.weighted_skewness`."""
+        """Return the skewness; see :func:`~xrecal.arrays.weighted_skewness`."""
         return arrays.weighted_skewness(self.members, self.weights)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
+        """Return quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
         return arrays.weighted_quantile(self.members, q, self.weights)
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """P(Y > t); see :func:`~xrecal.arrays.weighted_exceedance`."""
+        """Return P(Y > threshold); see :func:`~xrecal.arrays.weighted_exceedance`."""
         return arrays.weighted_exceedance(self.members, thresholds, self.weights)
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS; see :func:`~xrecal.arrays.crps`."""
+        """Return the CRPS; see :func:`~xrecal.arrays.crps`."""
         return arrays.crps(observations, self.members, self.weights)
 
     def as_members(self) -> Empirical:
@@ -351,23 +357,29 @@ class Empirical(EmpiricalParts, Distribution):
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """CRPS between thresholds; see :func:`~xrecal.arrays.threshold_weighted_crps`."""
+        """Return the CRPS between thresholds.
+
+        See :func:`~xrecal.arrays.threshold_weighted_crps`.
+        """
         return arrays.threshold_weighted_crps(
             observations, self.members, self.weights, lower=lower, upper=upper
         )
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
-        """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
+        """Return the CRPS with more weight on some quantiles.
+
+        See :func:`~xrecal.arrays.quantile_weighted_crps`.
+        """
         return arrays.quantile_weighted_crps(
             observations, self.members, self.weights, weighting=weighting
         )
 
     def log_score(self, observations: FloatArray) -> FloatArray:
-        """Log score; see :func:`~xrecal.arrays.log_score`."""
+        """Return the log score; see :func:`~xrecal.arrays.log_score`."""
         return arrays.log_score(observations, self.members, self.weights)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
+        """Return PIT values; see :func:`~xrecal.arrays.pit_values`."""
         members, weights = self.members, self.weights
         if weights is not None and weights.ndim > members.ndim:
             members = np.broadcast_to(members[..., np.newaxis, :], weights.shape)
@@ -383,48 +395,48 @@ class NormalParts(NamedTuple):
 
 
 class Normal(NormalParts, Distribution):
-    """Mixtures of normal distributions (..., k); the components have equal weights by default."""
+    """Mixtures of k normal distributions (..., k), with equal weights by default."""
 
     def mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Locations, scales and weights."""
+        """Return locations, scales and weights."""
         return self.loc, self.scale, np.ones(1) if self.weights is None else self.weights
 
     def mean(self) -> FloatArray:
-        """Mean; see :func:`~xrecal.arrays.normal_mean_std`."""
+        """Return the mean; see :func:`~xrecal.arrays.normal_mean_std`."""
         return arrays.normal_mean_std(*self.mixture())[0]
 
     def std(self) -> FloatArray:
-        """Standard deviation; see :func:`~xrecal.arrays.normal_mean_std`."""
+        """Return the standard deviation; see :func:`~xrecal.arrays.normal_mean_std`."""
         return arrays.normal_mean_std(*self.mixture())[1]
 
     def skewness(self) -> FloatArray:
-        """Skewness; see :func:`~xrecal.arrays.normal_skewness`."""
+        """Return the skewness; see :func:`~xrecal.arrays.normal_skewness`."""
         return arrays.normal_skewness(*self.mixture())
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
+        """Return quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
         return arrays.normal_quantile(q, *self.mixture())
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """P(Y > t); see :func:`~xrecal.arrays.normal_exceedance`."""
+        """Return P(Y > threshold); see :func:`~xrecal.arrays.normal_exceedance`."""
         return arrays.normal_exceedance(thresholds, *self.mixture())
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
+        """Return the CRPS; see :func:`~xrecal.arrays.normal_crps`."""
         return arrays.normal_crps(observations, *self.mixture())
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """CRPS between thresholds; see :func:`~xrecal.arrays.normal_threshold_crps`."""
+        """Return the CRPS between thresholds; see :func:`~xrecal.arrays.normal_threshold_crps`."""
         return arrays.normal_threshold_crps(observations, *self.mixture(), lower=lower, upper=upper)
 
     def log_score(self, observations: FloatArray) -> FloatArray:
-        """Log score; see :func:`~xrecal.arrays.normal_log_score`."""
+        """Return the log score; see :func:`~xrecal.arrays.normal_log_score`."""
         return arrays.normal_log_score(observations, *self.mixture())
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
+        """Return PIT values; see :func:`~xrecal.arrays.pit_values`."""
         return _pit(Forecasts(self.loc, self.scale, self.weights), observations, uniform)
 
 
@@ -438,50 +450,53 @@ class CensoredParts(NamedTuple):
 
 
 class Censored(CensoredParts, Distribution):
-    """Normal distributions (..., 1) with the mass beyond each bound moved to the bound."""
+    """Normal distributions (..., 1) whose values beyond a bound become this bound."""
 
     def _parts(self) -> list[FloatArray]:
         parts = self.loc, self.scale, self.lower, self.upper
         return [np.broadcast_to(part, self.loc.shape)[..., 0] for part in parts]
 
     def mean(self) -> FloatArray:
-        """Mean; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
+        """Return the mean; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
         return arrays.censored_normal_mean_std(*self._parts())[0]
 
     def std(self) -> FloatArray:
-        """Standard deviation; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
+        """Return the standard deviation; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
         return arrays.censored_normal_mean_std(*self._parts())[1]
 
     def skewness(self) -> FloatArray:
-        """Skewness; see :func:`~xrecal.arrays.censored_normal_skewness`."""
+        """Return the skewness; see :func:`~xrecal.arrays.censored_normal_skewness`."""
         return arrays.censored_normal_skewness(*self._parts())
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""
+        """Return quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""
         return arrays.censored_normal_quantile(q, *self._parts())
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """P(Y > t); see :func:`~xrecal.arrays.censored_normal_exceedance`."""
+        """Return P(Y > threshold); see :func:`~xrecal.arrays.censored_normal_exceedance`."""
         return arrays.censored_normal_exceedance(thresholds, *self._parts())
 
     def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
+        """Return the CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
         return arrays.censored_normal_crps(observations, *self._parts())
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """CRPS between thresholds; see :func:`~xrecal.arrays.censored_threshold_crps`."""
+        """Return the CRPS between thresholds.
+
+        See :func:`~xrecal.arrays.censored_threshold_crps`.
+        """
         return arrays.censored_threshold_crps(
             observations, *self._parts(), lower=lower, upper=upper
         )
 
     def log_score(self, observations: FloatArray) -> FloatArray:
-        """Log score; see :func:`~xrecal.arrays.censored_normal_log_score`."""
+        """Return the log score; see :func:`~xrecal.arrays.censored_normal_log_score`."""
         return arrays.censored_normal_log_score(observations, *self._parts())
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform; the CDF of a censored normal jumps at the bounds."""
+        """Return PIT values; at a bound, ``uniform`` sets the place within the jump of the CDF."""
         _, _, lower, upper = self._parts()
         latent = Forecasts(self.loc, self.scale)
         below, up_to = (
@@ -494,7 +509,7 @@ class Censored(CensoredParts, Distribution):
 
 
 def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-    """Probability integral transform (...) of forecasts (..., m)."""
+    """Return the PIT values (...) of observations (...) in forecasts (..., m)."""
     shape = np.shape(observations)
 
     def rows(part: FloatArray | None) -> FloatArray | None:

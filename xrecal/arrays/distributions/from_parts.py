@@ -1,4 +1,4 @@
-"""Distributions from the named arrays of a forecast."""
+"""Distributions made from the named arrays of a forecast."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .missing import forecasts_from
 
 
 def distribution_from(parts: Mapping[str, FloatArray], *, censored: bool = False) -> Distribution:
-    """Return ensembles, quantiles with their masses, or mixtures of normal distributions.
+    """Return the distributions of forecasts given as named arrays.
 
-    With ``censored``, return single normal distributions (..., 1) with bounds; NaN if the bounds
-    leave no values.
+    The distributions are ensembles, quantiles with their masses, or mixtures of normal
+    distributions. If ``censored``, they are single normal distributions (..., 1) with bounds. The
+    bounds become NaN where no value lies within them.
     """
     if not censored:
         return distribution_of(forecasts_from(parts))

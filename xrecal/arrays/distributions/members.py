@@ -1,9 +1,9 @@
-"""Equally weighted members: in ascending, random or template order, or drawn.
+"""Equally weighted members, in an ascending or random order, or in the order of a template.
 
-:func:`equal_members` returns quantiles in ascending order, and :func:`shuffled_members` a random
-order for each forecast. :func:`reordered_members` takes the ranks of a template, so that each
-member is consistent over places and variables. :func:`systematic_draws` draws items, with the
-integer weights of :func:`whole_weights`.
+:func:`equal_members` returns quantiles as members, in ascending order. :func:`shuffled_members`
+gives the members of each forecast a random order. :func:`reordered_members` orders members so that
+each member is consistent over places and variables. :func:`systematic_draws` draws past cases or
+other items with given probabilities; :func:`whole_weights` prepares its weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from .weighted import weighted_quantile
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
 
 UNIT = 2.0**36
-"""Weights are summed as integer multiples of 1 / UNIT, so the sum does not depend on the order."""
+"""Weights become integer multiples of 1 / UNIT. Sums of integers do not depend on the order of the
+terms."""
 
 
 def equal_members(
@@ -36,15 +37,16 @@ def equal_members(
     Parameters
     ----------
     members, weights
-        As in :func:`xrecal.arrays.weighted_mean`.
+        The same as in :func:`xrecal.arrays.weighted_mean`.
     n_members : int
-        Number of members, at least 1.
+        Number of members to return, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Ascending members. No other n_members points with equal weights have a smaller 1-Wasserstein
-        distance to the forecast.
+        Members in ascending order, for i = 1, ..., n_members. The area between the CDF of these
+        members and the CDF of the forecast (the 1-Wasserstein distance) is as small as it can be
+        for this number of equally weighted members.
 
     Raises
     ------
@@ -69,28 +71,30 @@ def shuffled_members(
     Parameters
     ----------
     members : array of float, shape (..., n)
-        In any unit and order, such as :func:`xrecal.arrays.equal_members`.
+        Members in any unit and order, such as those of :func:`xrecal.arrays.equal_members`.
     seed : int
-        Any integer, taken modulo 2^64.
+        Any integer; seeds that differ by a multiple of 2^64 give the same order.
     locations, cases : array of int, shape (...)
-        Number of the location and of the case of each forecast in the whole data set, so that the
-        result does not depend on chunks.
+        Number of the location and number of the case of each forecast in the whole data set. With
+        these numbers, the result does not depend on the chunks of the data.
 
     Returns
     -------
     array of float64, shape (..., n)
-        The same values. Every order is equally likely, and independent of other locations, cases
-        and seeds. So members with the same number at two locations do not belong together.
+        The members in their new order. Every order is equally likely. The order of a forecast is
+        independent of the orders at other locations, in other cases and for other seeds. So members
+        with the same number at two locations do not belong together.
 
     Raises
     ------
     ValueError
-        If shapes do not match, or numbers are not integers.
+        If shapes do not match, or the numbers of locations or cases are not integers.
 
     Notes
     -----
-    O(n) per forecast. The method is a Fisher-Yates shuffle [1]_. Its draws come from the SplitMix64
-    stream of a key made from seed, location and case.
+    The cost is O(n) per forecast. The method is a Fisher-Yates shuffle [1]_. It takes its random
+    numbers from the SplitMix64 generator, started from a hash of the seed, the location and the
+    case.
 
     References
     ----------
@@ -119,7 +123,7 @@ def shuffled_members(
 
 @inner
 def _splitmix64(state: Any, position: Any) -> Any:
-    """Output of SplitMix64, as in :func:`xrecal.arrays.distributions.draws.splitmix64`."""
+    """Return the same as :func:`xrecal.arrays.distributions.draws.splitmix64`, but compiled."""
     bits = state + (position + ONE) * GOLDEN
     bits = (bits ^ (bits >> SHIFT_1)) * FACTOR_1
     bits = (bits ^ (bits >> SHIFT_2)) * FACTOR_2
@@ -128,7 +132,7 @@ def _splitmix64(state: Any, position: Any) -> Any:
 
 @kernel
 def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
-    """Shuffle each row (N, n) in place by the stream of its key (N,)."""
+    """Shuffle each row (N, n) in place, with random numbers that depend on its key (N,)."""
     for row in range(rows.shape[0]):
         for last in range(rows.shape[1] - 1, 0, -1):
             bits = _splitmix64(keys[row], np.uint64(last))
@@ -140,16 +144,16 @@ def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
 def reordered_members(
     members: FloatArray, template: FloatArray, seed: int, cases: IntArray
 ) -> FloatArray:
-    """Rearrange the members of each forecast to the ranks of a template.
+    """Order the members of each forecast like the values of a template.
 
     Parameters
     ----------
     members : array of float, shape (..., n)
-        In any unit and order.
+        Members in any unit and order.
     template : array of float, shape (..., n)
-        Values that give the ranks: raw members [1]_, or observations at n dates [2]_.
+        Values that determine the order: raw members [1]_, or observations at n dates [2]_.
     seed : int
-        Any integer, taken modulo 2^64.
+        Any integer; seeds that differ by a multiple of 2^64 give the same result.
     cases : array of int, shape (...)
         Number of the case of each forecast in the whole data set. All places of a case use the same
         random numbers.
@@ -157,20 +161,21 @@ def reordered_members(
     Returns
     -------
     array of float64, shape (..., n)
-        The same values at each place. The k-th smallest value is at the position of the k-th
-        smallest value of the template.
+        The members of each forecast in their new order. The k-th smallest member has the position
+        that the k-th smallest value has in the template.
 
     Raises
     ------
     ValueError
-        If shapes do not match, or cases are not integers.
+        If shapes do not match, or the numbers of cases are not integers.
 
     Notes
     -----
-    Each position has one random number per case. These numbers sort ties, such as dry members, so
-    that ties at two places have the same order. A missing value of the template has no rank. Its
-    random number, uniform in (0, 1), is the quantile level at which it is placed. O(n log n) per
-    forecast.
+    Each position in the template has one random number per case, uniform in (0, 1). These numbers
+    determine the order of equal values in the template, such as those of dry members, so this order
+    is the same at all places. The function treats a missing value of the template like a value
+    whose quantile level among the known values is the random number of its position. The cost is
+    O(n log n) per forecast.
 
     References
     ----------
@@ -205,7 +210,7 @@ def reordered_members(
 
 
 def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
-    """Return positions in the template (..., n), from its smallest to its largest value."""
+    """Return the positions of the values of the template (..., n), in ascending order of values."""
     order = np.lexsort((uniform, template), axis=-1)  # missing values last
     missing = np.isnan(template)
     if missing.any():
@@ -219,17 +224,19 @@ def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
 
 
 def whole_weights(weights: FloatArray) -> IntArray:
-    """Return weights as integer multiples of ``1 / UNIT``; 0 for a missing weight.
+    """Turn weights into integers: multiples of ``1 / UNIT``.
 
     Parameters
     ----------
     weights : array of float, shape (...)
-        In [0, 1]. Sums over 2^27 distributions fit into an int64.
+        Weights in [0, 1]; NaN marks a missing weight.
 
     Returns
     -------
     array of int64, shape (...)
-        Rounded to 1.5e-11. Sums of floats, in contrast, would depend on the chunks.
+        Weights in units of ``1 / UNIT`` (1.5e-11), rounded; 0 for a missing weight. Sums of these
+        integers do not depend on the chunks of the data, but sums of floats would. An int64 holds
+        the sum over up to 2^27 distributions.
 
     Examples
     --------
@@ -243,31 +250,34 @@ def whole_weights(weights: FloatArray) -> IntArray:
 def systematic_draws(
     totals: IntArray, n: int, seed: int, cases: npt.ArrayLike, places: npt.ArrayLike = 0
 ) -> IntArray:
-    """Draw n items of each discrete distribution, each item about n times its probability.
+    """Draw n items from each of several discrete distributions; one item may be drawn repeatedly.
 
     Parameters
     ----------
     totals : array of int, shape (..., N)
-        Weights >= 0 of N items, such as sums of :func:`whole_weights`; their sum may be any number.
+        Weights >= 0 of N items, such as sums of :func:`whole_weights`. The probability of an item
+        is its weight divided by the sum of the weights.
     n : int
-        Number of draws, at least 1.
+        Number of draws from each distribution, at least 1.
     seed : int
-        Any integer, taken modulo 2^64.
+        Any integer; seeds that differ by a multiple of 2^64 give the same draws.
     cases : array of int, shape (...)
         Number of the case of each distribution in the whole data set.
     places : array of int, shape (...), optional
-        Number of the location of each distribution, for independent draws at each location.
+        Number of the location of each distribution. Draws at different locations are independent.
 
     Returns
     -------
     array of int64, shape (..., n)
-        Items from 0 to N - 1 in random order; -1 where all weights are 0. An item with probability
-        p is drawn floor(n p) or ceil(n p) times; the average over seeds is n p times.
+        Numbers of the items, from 0 to N - 1, in random order; -1 where all weights are 0. The
+        function draws an item with probability p either floor(n p) or ceil(n p) times, and n p
+        times on average over seeds.
 
     Notes
     -----
-    The method is systematic sampling [1]_: n evenly spaced points on the cumulated weights, shifted
-    by one random number per case. O(N + n log N) per distribution.
+    The method is systematic sampling [1]_. It places n evenly spaced points on the cumulated
+    weights, and shifts all points by one random number per case and location. The cost is
+    O(N + n log N) per distribution.
 
     References
     ----------

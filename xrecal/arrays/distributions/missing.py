@@ -1,4 +1,4 @@
-"""Missing values: masses of the present quantiles, and numbers that mark missing values."""
+"""Missing values: masses of quantiles if some are missing, and numbers that mark missing values."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 MILLION = 1e6
-"""A value is missing if it exceeds the largest known value by this factor."""
+"""A value may count as missing if it is more than this number times the largest known value."""
 
 LEAST = 900.0
-"""Smaller values never count as missing: 40 mm of rain is a valid forecast, even after a dry season
-with zeros rounded to 1e-9 or so. Numbers that mark missing values are larger: 999, 9999, 32767,
-..."""
+"""Values up to this limit never count as missing. For example, 40 mm of rain is a valid forecast,
+even after a dry season whose zeros are stored as about 1e-9. Numbers that mark missing values are
+above the limit: 999, 9999, 32767, ..."""
 
 
 def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Make forecasts (..., m) from their named parts; levels give quantiles their masses."""
+    """Make forecasts (..., m) from their named arrays.
+
+    If one array holds the ``levels`` of quantiles, the weights of the quantiles are their masses.
+    """
     given = dict(parts)
     levels = given.pop("levels", None)
     if levels is not None:
@@ -32,20 +35,25 @@ def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
 
 
 def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
-    """Return the mass of each quantile: up to the midpoints to its neighbours, or to 0 or 1.
+    """Return the mass of each quantile: the probability that it represents.
+
+    The mass of a level begins halfway to the next lower level, or at 0 if no level is lower. It
+    ends halfway to the next higher level, or at 1 if no level is higher.
 
     Parameters
     ----------
     levels : array of float, shape (..., m)
-        Levels in [0, 1] in any order, the same in each row; a row without a forecast may be NaN.
+        Levels in [0, 1], in any order. All rows hold the same levels, but the row of a missing
+        forecast may be NaN.
     quantiles : array of float, shape (..., m)
-        NaN where a forecast lacks a level.
+        Quantiles; NaN where a forecast lacks a level.
 
     Returns
     -------
     array, shape and type of ``quantiles``
-        Masses of the levels of each forecast, with sum one; 0 for a missing level. If no level is
-        missing, the result is a read-only view of one row.
+        Masses of the quantiles of each forecast, with sum one. A missing quantile has mass 0 unless
+        all quantiles of its forecast are missing. If each forecast has all quantiles or none, the
+        result is a read-only view of one row.
 
     Examples
     --------
@@ -78,7 +86,7 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
 
 
 def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return masses (n, m) of ascending levels (m,) that are ``there`` (n, m); 0 elsewhere."""
+    """Return masses (n, m) of ascending levels (m,); 0 for levels that are not ``there`` (n, m)."""
     before = np.maximum.accumulate(np.where(there, levels, -np.inf), axis=-1)
     after = np.minimum.accumulate(np.where(there, levels, np.inf)[:, ::-1], axis=-1)[:, ::-1]
     before = np.pad(before[:, :-1], ((0, 0), (1, 0)), constant_values=-np.inf)
@@ -89,10 +97,10 @@ def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Mark finite values as missing if they are far above the ``largest`` absolute known value.
+    """Mark finite values as missing if they are far above the ``largest`` known absolute value.
 
-    A value is missing if it exceeds the largest known value by a factor of more than a million, and
-    is at least ``LEAST``. If the largest known value is 0, no value is missing.
+    A value is missing if its absolute value is more than a million times the largest known absolute
+    value, and is above ``LEAST``. If the largest known absolute value is 0, no value is missing.
     """
     largest = np.asarray(largest)
     sizes = np.abs(values)
@@ -101,7 +109,7 @@ def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def largest_of(*arrays: FloatArray) -> FloatArray:
-    """Return the largest absolute value (L,) of arrays (L, ...), ignoring NaN; else 0."""
+    """Return the largest absolute value (L,) of arrays (L, ...), ignoring NaN; 0 if all are NaN."""
     largest = np.zeros(len(arrays[0]))
     for a in arrays:
         flat = np.asarray(a).reshape(len(a), math.prod(a.shape[1:]))
@@ -111,11 +119,12 @@ def largest_of(*arrays: FloatArray) -> FloatArray:
 
 
 def largest_among(*arrays: FloatArray) -> FloatArray:
-    """Return the largest absolute value (L,) of arrays (L, ...), without absurd values.
+    """Return the largest absolute value (L,) of arrays (L, ...) that is not absurdly large.
 
-    Values are sorted by size. In the upper half, values are absurd if they lie above the first gap
-    with a factor of more than a million. So several absurd values do not hide each other, and
-    absurd values are less than half of all. Infinite values are ignored, because they are invalid.
+    The function sorts the absolute values of each location, without infinite values. In the upper
+    half, it looks for the first value that is more than a million times the value before it, and
+    above ``LEAST``. This value and all larger values are absurd. So the function also finds several
+    absurd values of similar size, and fewer than half of all values are absurd.
     """
     largest = largest_of(*arrays)
     for place in np.flatnonzero(largest > LEAST):
@@ -128,6 +137,6 @@ def largest_among(*arrays: FloatArray) -> FloatArray:
 
 
 def absurd_among(*arrays: FloatArray) -> tuple[npt.NDArray[np.bool_], ...]:
-    """Mark values of arrays (L, ...) that are absurd among the values of their location."""
+    """Mark values of arrays (L, ...) that are absurdly large; see :func:`largest_among`."""
     largest = largest_among(*arrays)
     return tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)

@@ -1,11 +1,12 @@
-"""Closed forms for Gaussian forecasts and finite mixtures of them: distances, CRPS, quantiles.
+"""Formulas for normal distributions and their mixtures: distances, CRPS, quantiles, moments.
 
-A mixture has its components on the last axis, with weights of any sum. A scale of 0 means a point
-mass, so an ensemble is a mixture whose scales are all 0. Functions convert and check their input
-and never change it.
+The last axis of a mixture holds its components, with weights of any sum. A component with scale 0
+has a single value, so an ensemble is a mixture whose scales are all 0. The functions check their
+input and convert it to float64 copies, so they never change it.
 
-Missing values: components with a NaN location or scale, and components of weight 0, are ignored. A
-forecast without components is NaN, and so is one with an infinite value or a NaN weight.
+Missing values: the functions ignore components with a NaN location or scale, and components of
+weight 0. They return NaN for a forecast without other components, with an infinite value, or with a
+NaN weight.
 """
 
 from __future__ import annotations
@@ -34,31 +35,35 @@ def normal_squared_energy_distance(
     x_weights: npt.ArrayLike | None = None,
     y_weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """Squared energy distances 2E|X-Y| - E|X-X'| - E|Y-Y'| of Gaussian (mixture) forecasts.
+    """Compute squared energy distances 2E|X-Y| - E|X-X'| - E|Y-Y'| of normal distributions.
 
     Parameters
     ----------
     x_loc, x_scale : array_like, shape (n,) or (n, k)
-        Locations and standard deviations (>= 0), in the unit of the variable.
+        Locations and standard deviations (>= 0) of n forecasts X, in the unit of the variable. If
+        there are two axes, the forecasts are mixtures of k normal distributions.
     y_loc, y_scale : array_like, shape (q,) or (q, l), optional
-        Forecasts to compare with; by default those of x.
+        Locations and standard deviations (>= 0) of q forecasts Y. By default, the function compares
+        the forecasts X with each other.
     x_weights, y_weights : array_like, shape (n, k) and (q, l), optional
-        Weights of the components (>= 0), equal unless given.
+        Weights of the components of mixtures (>= 0), equal by default.
 
     Returns
     -------
     ndarray of float64, shape (n, q)
-        In the unit of the variable, >= 0; for x alone symmetric with a zero diagonal.
+        Squared distances in the unit of the variable, >= 0. If Y is not given, they are symmetric
+        with a zero diagonal.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a scale or weight is negative, or only a part of y is given.
+        If shapes do not match, a scale or weight is negative, or only one of y_loc and y_scale is
+        given.
 
     Notes
     -----
-    The cost is O(n q k l + n k² + q l²), the absolute error about 1e-15 times 2E|X-Y|. Székely and
-    Rizzo (2013), doi:10.1016/j.jspi.2013.03.018.
+    The cost is O(n q k l + n k² + q l²). The absolute error is about 1e-15 times 2E|X-Y|. Székely
+    and Rizzo (2013), doi:10.1016/j.jspi.2013.03.018, define the distance.
 
     Examples
     --------
@@ -67,7 +72,7 @@ def normal_squared_energy_distance(
     """
     x = _as_mixture(x_loc, x_scale, x_weights, np.ndim(x_loc) == 2)
     if (y_loc is None) != (y_scale is None) or (y_loc is None and y_weights is not None):
-        raise ValueError("y is incomplete; give y_loc and y_scale, or nothing of y")
+        raise ValueError("y is incomplete; give y_loc and y_scale, or no argument for y")
     if y_loc is None or y_scale is None:
         y = x
     else:
@@ -88,22 +93,24 @@ def normal_crps(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """Compute the CRPS of Gaussian forecasts, or of mixtures of Gaussians.
+    """Compute the CRPS of normal distributions, or of mixtures of normal distributions.
 
     Parameters
     ----------
     observations : array_like, shape (...)
-        In the unit of the variable.
+        Observations, in the unit of the variable.
     loc, scale : array_like, shape (...) or (..., k)
-        Locations and standard deviations (>= 0). The last axis holds components if weights are
-        given or loc has one axis more than observations.
+        Locations and standard deviations (>= 0), in the unit of the variable. If weights are given,
+        or if loc has one axis more than observations, the last axis holds the components of
+        mixtures.
     weights : array_like, shape (..., k), optional
         Weights of the components (>= 0); equal by default.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        In the unit of the variable, >= 0, smaller is better; NaN where an input is missing.
+        CRPS in the unit of the variable, >= 0; smaller is better. The CRPS is NaN where the
+        observation or all components are missing.
 
     Raises
     ------
@@ -112,7 +119,7 @@ def normal_crps(
 
     Notes
     -----
-    O(k²) per forecast. Grimit et al. (2006), doi:10.1256/qj.05.235.
+    The cost is O(k²) per forecast. Grimit et al. (2006), doi:10.1256/qj.05.235, give the formula.
 
     Examples
     --------
@@ -144,21 +151,24 @@ def normal_quantile(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """Compute quantiles of Gaussian forecasts or mixtures: the smallest z with F(z) >= q.
+    """Compute quantiles of normal distributions or mixtures: the smallest z with F(z) >= q.
 
     Parameters
     ----------
     q : array_like, shape (Q,)
-        Levels in [0, 1], in any order; 0 and 1 give the ends of the support.
-    loc, scale : array_like, shape (...), with weights (..., k)
+        Levels in [0, 1], in any order. Level 0 gives the smallest possible value, and level 1 the
+        largest.
+    loc, scale : array_like, shape (...), or (..., k) if weights are given
         Locations and standard deviations (>= 0), in the unit of the variable.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0). If given, the last axis of loc holds components.
+        Weights of the components of mixtures (>= 0). If weights are given, the last axis of loc and
+        scale holds the components.
 
     Returns
     -------
     ndarray of float64, shape (..., Q)
-        In the unit of the variable, monotone in q; NaN where an input is missing.
+        Quantiles in the unit of the variable; a higher level never has a lower quantile. The
+        quantiles are NaN where all components of a forecast are missing.
 
     Raises
     ------
@@ -167,8 +177,9 @@ def normal_quantile(
 
     Notes
     -----
-    Without weights there is a closed form. Otherwise a level takes about ten CDFs, O(k) each, or
-    O(k²) with many point masses.
+    Without weights, the function uses a formula. With weights, it searches for each quantile, and
+    computes the CDF about ten times per level. Each CDF costs O(k). If many components have scale
+    0, the search costs O(k²).
 
     Examples
     --------
@@ -196,22 +207,24 @@ def normal_exceedance(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """Compute ``P(Y > threshold)`` of Gaussian forecasts or of mixtures of Gaussians.
+    """Compute ``P(Y > threshold)`` of normal distributions or of mixtures of them.
 
     Parameters
     ----------
     thresholds : array_like, shape (Q,) or (..., Q)
-        In the unit of the variable; broadcast to the forecasts.
-    loc, scale : array_like, shape (...), with weights (..., k)
+        Thresholds, in the unit of the variable. Their leading axes broadcast to the forecasts.
+    loc, scale : array_like, shape (...), or (..., k) if weights are given
         Locations and standard deviations (>= 0), in the unit of the variable.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0). If given, the last axis of loc holds components.
+        Weights of the components of mixtures (>= 0). If weights are given, the last axis of loc and
+        scale holds the components.
 
     Returns
     -------
     ndarray of float64, shape (..., Q)
         Probabilities in [0, 1]; small probabilities are exact to all digits. A component of scale 0
-        is a point. NaN where an input is missing.
+        is a single value. The probabilities are NaN where the threshold or all components are
+        missing.
 
     Raises
     ------
@@ -238,19 +251,21 @@ def normal_exceedance(
 def normal_mean_std(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute mean and standard deviation of Gaussian forecasts, or of mixtures of Gaussians.
+    """Compute the mean and standard deviation of normal distributions or of mixtures of them.
 
     Parameters
     ----------
-    loc, scale : array_like, shape (...), with weights (..., k)
+    loc, scale : array_like, shape (...), or (..., k) if weights are given
         Locations and standard deviations (>= 0), in the unit of the variable.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0). If given, the last axis of loc holds components.
+        Weights of the components of mixtures (>= 0). If weights are given, the last axis of loc and
+        scale holds the components.
 
     Returns
     -------
     mean, std : ndarray of float64, shape (...)
-        In the unit of the variable; NaN where an input is missing.
+        Mean and standard deviation, in the unit of the variable. They are NaN where all components
+        of a forecast are missing.
 
     Raises
     ------
@@ -271,14 +286,14 @@ def normal_mean_std(
 def normal_skewness(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None = None
 ) -> FloatArray:
-    """Compute the skewness of Gaussian forecasts, which is 0, or of mixtures of Gaussians.
+    """Compute the skewness of mixtures of normal distributions; it is 0 for a single component.
 
-    Parameters, missing values and errors as in :func:`normal_mean_std`.
+    Parameters, missing values and errors are those of :func:`normal_mean_std`.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Without a unit; 0 for point masses.
+        Skewness, without a unit; 0 if a forecast has only one possible value.
 
     Examples
     --------
@@ -299,7 +314,11 @@ def normal_skewness(
 def as_forecasts(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Do as `_as_mixture`, with weights that sum to 1, or NaN if the forecast is missing."""
+    """Return location, scale and weights (..., k) as float64, with weights that sum to 1.
+
+    Locations and weights are NaN if the forecast is missing. Unless the last axis already holds
+    `components`, the function adds a last axis of length 1.
+    """
     mu, sigma, w = _as_mixture(loc, scale, weights, components)
     w[np.isnan(mu + sigma)] = 0.0  # a missing component
     mu[w == 0] = sigma[w == 0] = 0.0
@@ -312,7 +331,10 @@ def as_forecasts(
 def _as_mixture(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check and copy to float64 (..., k); add a last axis of length 1 without `components`."""
+    """Return checked copies of location, scale and weights (..., k) as float64.
+
+    Unless the last axis already holds `components`, the function adds a last axis of length 1.
+    """
     mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
     if components and (mu.ndim == 0 or mu.shape[-1] == 0):
         raise ValueError(f"loc must have components on its last axis, found shape {mu.shape}")
@@ -335,7 +357,7 @@ def _as_mixture(
 
 @kernel
 def mean_absolute_normal(loc: float, scale: float) -> float:
-    """Return E|Z| of Z ~ N(loc, scale²), in the unit of loc; |loc| if the scale is 0. Compiled."""
+    """Compute E|Z| for Z ~ N(loc, scale²), in the unit of loc; if the scale is 0, it is |loc|."""
     if scale == 0.0:
         return abs(loc)
     z = loc / scale
@@ -344,7 +366,7 @@ def mean_absolute_normal(loc: float, scale: float) -> float:
 
 @inner
 def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # type: ignore[no-untyped-def]
-    """Return E|X - Y| of two mixtures (k,), (l,) with normalised weights."""
+    """Compute E|X - Y| of mixtures X (k,) and Y (l,), whose weights each sum to one."""
     total = 0.0
     for k in range(x_loc.size):
         if x_weights[k] == 0.0:
@@ -359,7 +381,10 @@ def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # typ
 
 @inner
 def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Return weights (n, k), normalised over valid components, and E|X - X'| (n,), or NaN."""
+    """Return weights (n, k) that sum to one over valid components, and E|X - X'| (n,).
+
+    E|X - X'| is NaN for a forecast without valid components.
+    """
     normalised = np.zeros(loc.shape)
     within = np.empty(loc.shape[0])
     for i in range(loc.shape[0]):
@@ -387,11 +412,12 @@ def fill_normal_distances(
     y_weights: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Fill squared energy distances (n, q) of mixtures (n, k) and (q, l). Compiled, no GIL.
+    """Write the squared energy distances (n, q) of mixtures (n, k) and (q, l) into ``out``.
 
-    All arrays are float64 and C-contiguous. The function skips components with a NaN location or
-    scale, or without positive weight. A forecast without components gives NaN. If both sets are the
-    same arrays, each pair is computed once.
+    All arrays must be float64 and C-contiguous. The function skips components with a NaN location
+    or scale, or without positive weight. The distances of a forecast without other components are
+    NaN. If both sets of mixtures are the same arrays, the function computes each pair only once.
+    The compiled function runs without Python's global lock.
     """
     same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
     x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)
@@ -412,7 +438,10 @@ def fill_normal_distances(
 def fill_normal_crps(
     observations: Vector, loc: Matrix, scale: Matrix, weights: Matrix, out: OutVector
 ) -> None:
-    """Fill the CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k), normalised weights, at y (n,)."""
+    """Write the CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k) at observations y (n,) into ``out``.
+
+    The weights of each mixture must sum to one.
+    """
     for i in range(observations.size):
         crps = -0.5 * _mean_distance(loc[i], scale[i], weights[i], loc[i], scale[i], weights[i])
         for k in range(loc.shape[1]):
@@ -426,10 +455,11 @@ def fill_normal_crps(
 def fill_mean_crps(
     loc: Cube, scale: Cube, weights: Cube, points: Matrix, mass: Cube, out: OutMatrix
 ) -> None:
-    """Fill the mean CRPS (L, T) of mixtures (L, T, k) at points (L, n) with mass (L, T, n).
+    """Write the mean CRPS (L, T) of mixtures (L, T, k) over n observations into ``out``.
 
-    Weights of components must be normalised; the mass may have any sum. Points without mass are
-    skipped.
+    ``points`` (L, n) holds the observations, and ``mass`` (L, T, n) their weights in the mean,
+    which may have any sum. The function skips observations of weight 0. The weights of the
+    components of each mixture must sum to one.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):
@@ -448,9 +478,10 @@ def fill_mean_crps(
 
 @inner
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
-    """Return q - F(z) and F'(z); use F(z-) unless `closed`.
+    """Return q - F(z) and F'(z); unless `closed`, use P(X < z) in place of F(z).
 
-    `sought` is a level, a flag and the mixture. The level is q or, if the flag is True, 1 - q.
+    `sought` holds a level, a flag and the mixture. The level is q if the flag is False, and 1 - q
+    if the flag is True.
     """
     level, upper, loc, scale, weights = sought
     tail, density = 0.0, 0.0
@@ -466,7 +497,10 @@ def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
 
 @inner
 def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
-    """Solve F(z) = q in a bracket without point masses inside: Newton, guarded by bisection."""
+    """Solve F(z) = q for z between `low` and `high`, by Newton's method with bisection as a guard.
+
+    F must have no jump between `low` and `high`.
+    """
     width = step = high - low
     z = 0.5 * (low + high)
     for _ in range(200):
@@ -487,7 +521,7 @@ def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
 
 @inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Return the smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
+    """Compute the smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
     low, high = np.inf, -np.inf  # the mixture's quantile lies between those of its components
     for k in range(loc.size):
         if weights[k] != 0.0:
@@ -521,7 +555,10 @@ def fill_normal_quantiles(
     weights: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Fill quantiles (n, Q) at ascending levels of mixtures (n, k) with normalised weights."""
+    """Write quantiles (n, Q) of mixtures (n, k) at ascending levels into ``out``.
+
+    The weights of each mixture must sum to one.
+    """
     for i in range(loc.shape[0]):
         smallest = np.nan if math.isnan(weights[i, 0]) else -np.inf
         for j in range(levels.size):

@@ -1,4 +1,4 @@
-"""CRPS between two thresholds in closed form, for normal distributions and their mixtures."""
+"""Formulas for the CRPS between two thresholds of normal distributions and their mixtures."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ def censored_threshold_crps(
     observations : array of float, shape (...)
         Observations, in the unit of the variable.
     loc, scale : array_like, broadcast to ``observations``
-        Location and scale (>= 0) of the normal distribution before censoring, in that unit.
+        Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
+        variable.
     below, above : array_like, broadcast to ``observations``
-        Lower and upper bound of the variable, in that unit; -inf and inf mean no bound.
+        Lower and upper bound of the variable, in its unit; -inf and inf mean no bound.
     lower, upper : array_like, broadcast to ``observations``
-        Thresholds, in that unit; -inf and inf mean no threshold.
+        Thresholds, in the unit of the variable; -inf and inf mean no threshold.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0`, in the unit of the
-        variable. NaN where an argument is NaN, or a location or scale infinite.
+        variable. It is NaN where an argument is NaN, or where a location or scale is infinite.
 
     Raises
     ------
     ValueError
-        If shapes do not match, a scale is negative, or a lower bound or threshold exceeds the upper
-        one.
+        If shapes do not match, a scale is negative, a lower bound exceeds the upper bound, or a
+        lower threshold exceeds the upper threshold.
 
     Notes
     -----
-    Censoring to the bounds and then to the thresholds is censoring to the intersection of both
-    intervals. See :func:`~xrecal.arrays.threshold_weighted_crps` and
+    The score equals the CRPS after censoring the forecast and the observation to the thresholds.
+    See :func:`~xrecal.arrays.threshold_weighted_crps` and
     :func:`~xrecal.arrays.censored_normal_crps`.
 
     Examples
@@ -83,31 +84,32 @@ def normal_threshold_crps(
     observations : array of float, shape (...)
         Observations, in the unit of the variable.
     loc, scale : array_like, shape (..., k)
-        Locations and standard deviations (>= 0) of the components, in that unit.
+        Locations and standard deviations (>= 0) of the components, in the unit of the variable.
     weights : array_like, shape (..., k), optional
         Weights of the components (>= 0); equal by default.
     lower, upper : array_like, broadcast to ``observations``
-        Thresholds, in that unit; -inf and inf mean no threshold.
+        Thresholds, in the unit of the variable; -inf and inf mean no threshold.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0`, in the unit of the variable.
-        NaN where an input is missing or an observation is infinite.
+        It is NaN where a threshold, the observation or all components are missing, or where the
+        observation is infinite.
 
     Raises
     ------
     ValueError
         If shapes do not match, a scale or weight is negative, or a lower threshold exceeds the
-        upper one.
+        upper threshold.
 
     Notes
     -----
-    O(k²) per forecast. Below the observation the integrand is a sum of products of two normal
-    distribution functions; above the observation, it is a sum of products of their complements. The
-    integral of a product is elementary except for a bivariate normal probability, which Owen's T
-    function gives. The absolute accuracy is about 1e-15 times the distance of thresholds and
-    components.
+    The cost is O(k²) per forecast. Below the observation, the integrand is a sum of products of two
+    normal CDFs. Above the observation, it is a sum of products of two complements 1 - F of normal
+    CDFs. The formula for the integral of a product contains a probability of two correlated normal
+    variables, which follows from Owen's T function [2]_. The absolute error is about 1e-15 times
+    the distance between thresholds and components.
 
     References
     ----------
@@ -141,7 +143,7 @@ def normal_threshold_crps(
 def _squared_integral(
     z: FloatArray, mu: FloatArray, sigma: FloatArray, w: FloatArray
 ) -> FloatArray:
-    """Integral of F² from -inf to z (...), for mixtures with components on the first axis."""
+    """Integrate F² from -inf to z (...), for mixtures F with components on the first axis."""
     from_here = np.isneginf(z)
     z = np.where(from_here, 0.0, z)
     total = np.zeros(z.shape)
@@ -156,9 +158,10 @@ def _squared_integral(
 def _product_integral(
     z: FloatArray, m1: FloatArray, s1: FloatArray, m2: FloatArray, s2: FloatArray
 ) -> FloatArray:
-    """Integral of F1 F2 from -inf to z: E[(z - max(X1, X2))+] of independent normals.
+    """Integrate the product F1 F2 of two normal CDFs from -inf to z.
 
-    Two integrations by parts leave P(X1 < X2 < z).
+    The integral is E[max(z - max(X1, X2), 0)] for independent X1 and X2. After two integrations by
+    parts, the only term without an elementary formula is P(X1 < X2 < z).
     """
     spread = np.hypot(s1, s2)
     apart = m2 - m1
@@ -181,10 +184,12 @@ def _product_integral(
 
 
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
-    """Compute P(X1 < X2 < z), from standardised distances.
+    """Compute P(X1 < X2 < z) from four distances, each divided by its standard deviation.
 
-    The distances are those of z from X1, X2 and their middle, and of X2 from X1. If b or k is 0,
-    its sign does not matter, as long as it is the same in all terms.
+    ``a`` and ``b`` are the distances of z from the means of X1 and X2. ``c`` is the distance of z
+    from the mean of the normal density that is proportional to the product of both densities. ``k``
+    is the distance of the mean of X2 from that of X1. If b or k is 0, the function may give it any
+    sign, but all terms must use the same sign.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)
@@ -192,7 +197,7 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
 
 
 def _owen(h: FloatArray, other: FloatArray) -> FloatArray:
-    """Compute Owen's T(h, other / h); 0 for infinite h."""
+    """Compute Owen's function T(h, other / h); it is 0 for infinite h."""
     with np.errstate(over="ignore", invalid="ignore"):
         slope = np.where(np.isinf(h), 0.0, other / h)
         return np.asarray(owens_t(h, slope))

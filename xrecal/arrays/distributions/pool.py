@@ -1,4 +1,4 @@
-"""Weights of a linear pool from held-out forecasts, and averages of quantiles."""
+"""Weights of a linear pool, learned from held-out forecasts, and averages of quantiles."""
 
 from __future__ import annotations
 
@@ -10,49 +10,54 @@ from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, in
 from xrecal.typing import FloatArray
 
 POWER = 15.0
-"""The prior weights are proportional to the CRPS to this power, in the denominator. So they are
-similar for similar CRPS, and almost zero for a component that is 20 % worse. From 10 to 20 the
-scores hardly change."""
+"""The prior weight of a component is proportional to 1 / CRPS to this power. So components with
+similar CRPS get similar prior weights. A component whose CRPS is 20 % larger than the smallest CRPS
+gets almost no prior weight. Powers from 10 to 20 give nearly the same scores."""
 
 PULL = 0.1
-"""Strength of the prior, in units of the smallest CRPS. From 0.03 to 0.3 the scores hardly
-change."""
+"""Strength of the prior weights, in units of the smallest CRPS of a component. Strengths from 0.03
+to 0.3 give nearly the same scores."""
 
 SMALLEST = 0.005
-"""Weights below this fraction of the largest become zero, so that their components need no run."""
+"""Weights below this fraction of the largest weight become zero. The pool needs no forecasts of
+components with weight zero."""
 
 DOUBT = 5.0
-"""Number of cases at which the mass of a component is halved if no other component is better."""
+"""Number of cases with which :func:`evidence_against` returns one half if the chosen component has
+the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""Two numbers that end the search for weights: the difference of slopes, in units of the pull, and
-the largest number of steps."""
+"""Two limits that end the search for weights. The first is for the difference between the slopes of
+two components, divided by the strength of the prior weights. The second is the number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
-    r"""Compute weights of a linear pool with a small held-out CRPS.
+    r"""Compute the weights of a linear pool, so that its CRPS on held-out cases is small.
 
     Parameters
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
-        Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, in any
-        unit. P is the number of ways of holding out cases; all ways have the same influence. A
-        component that is NaN in half of the cases or more gets no weight. The function leaves out
-        cases in which another component is NaN.
+        Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q,
+        i = 1, ..., Q, in any unit. P is the number of ways in which cases were held out; all ways
+        have the same influence. A component gets no weight if it forecasts at most half as many
+        cases as the component that forecasts most cases. The function leaves out cases in which one
+        of the remaining components is NaN.
     observations : array of float, shape (L, n)
-        Observations; NaN where unknown.
+        Observations in the unit of the quantiles; NaN where unknown.
 
     Returns
     -------
     array of float64, shape (L, C)
-        Weights that sum to one, each 0 or at least 0.005 times the largest; NaN without a case.
+        Weights that sum to one over the components. Each weight is 0, or at least 0.005 times the
+        largest weight. The weights are NaN at a location without a usable case.
 
     Notes
     -----
-    The CRPS of a mixture is a quadratic form of its weights, :math:`v^T S v` with :math:`S_{cd} =
-    \frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` averaged over cases, so one pass over the
-    cases, O(C² n Q), serves all mixtures. With few cases, the best mixture would fit their noise,
-    so the weights minimise
+    The mean CRPS of a mixture with weights v is :math:`v^T S v`, where :math:`S_{cd}` is the mean
+    of :math:`\frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` over cases. So the function computes
+    S only once, at a cost of O(C² n Q), and needs no cases to compare mixtures. If there are few
+    cases, the mixture with the smallest CRPS would fit their noise. So the weights v minimise a sum
+    of the CRPS and a distance from prior weights p,
 
     .. math:: v^T S v + 0.1 \min_c S_{cc} \, |v - p|^2, \qquad p_c \propto S_{cc}^{-15}.
 
@@ -69,7 +74,10 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
-    """Compute matrices S (L, C, C) of :func:`pool_weights`, NaN for components without a weight."""
+    """Compute the matrices S (L, C, C) of :func:`pool_weights`.
+
+    The row and the column of a component that gets no weight are NaN.
+    """
     n_components = quantiles.shape[2]
     scores = np.full((quantiles.shape[0], n_components, n_components), np.nan)
     _fill_scores(
@@ -81,9 +89,10 @@ def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def mean_weights(weights: FloatArray) -> FloatArray:
-    """Return joint weights (1, C) of many places: the mean weights, with very small ones set to 0.
+    """Return weights (1, C) for many places together: the means of the weights of all places.
 
-    ``weights`` (L, C) come from :func:`pool_weights`; a place with NaN weights is ignored.
+    ``weights`` (L, C) come from :func:`pool_weights`. The function ignores a place with NaN, and
+    sets very small mean weights to 0.
     """
     known = weights[~np.isnan(weights).any(-1)]
     if not len(known):
@@ -94,23 +103,27 @@ def mean_weights(weights: FloatArray) -> FloatArray:
 
 
 def relative_scores(scores: FloatArray) -> FloatArray:
-    """Scores (L, C, C) in units of the smallest CRPS of a component, from scores (L, C, C)."""
+    """Divide the matrices S (L, C, C) by the smallest CRPS of a component at each location."""
     own = scores.diagonal(axis1=1, axis2=2)
     best = np.where(own > 0, own, np.inf).min(-1, initial=np.inf)
     return np.asarray(scores / np.where(np.isinf(best), np.nan, best)[:, np.newaxis, np.newaxis])
 
 
 def relative_crps(scores: FloatArray) -> FloatArray:
-    """CRPS (L, C) of each component in units of the smallest, from scores (L, C, C)."""
+    """Return the CRPS (L, C) of each component divided by the smallest CRPS at its location.
+
+    ``scores`` (L, C, C) holds the matrices S of :func:`pool_weights`.
+    """
     return np.asarray(relative_scores(scores).diagonal(axis1=1, axis2=2))
 
 
 def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
-    r"""Return the trust, from 0 to 1, in fitted weights against a weight of 1 for one component.
+    r"""Return the trust in the fitted weights, from 0 to 1, compared with one chosen component.
 
-    One minus the trust is the mass that this component takes. Trust grows with the number of cases.
-    It is about a half at ``DOUBT`` cases if no other component has a smaller mean CRPS over the
-    places, and at fewer cases if another component has.
+    The pool multiplies the fitted weights by the trust, and gives the rest of the weight to the
+    chosen component. Trust grows with the number of cases. If no other component has a smaller mean
+    CRPS over places, the trust is one half at ``DOUBT`` cases. If another component has a smaller
+    mean CRPS, the trust is one half at fewer cases.
 
     Parameters
     ----------
@@ -118,14 +131,16 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
         CRPS of held-out forecasts at each place; see :func:`relative_crps`. NaN if a component has
         no CRPS.
     one : int
-        Number of the component.
+        Number of the chosen component.
     n_cases : array of float, shape (L,)
+        Number of cases at each place.
 
     Notes
     -----
-    The trust is :math:`n / (n + b D)` for the median number n of cases, with :math:`D` for
-    ``DOUBT``. Here :math:`b = (\min_c S_c / S_1)^{15}`, from the mean CRPS and the power of the
-    prior of :func:`pool_weights`.
+    The trust is :math:`n / (n + b D)`, where n is the median number of cases over places and
+    :math:`D` is ``DOUBT``. Here :math:`b = (\min_c S_c / S_1)^{15}`, where :math:`S_c` is the mean
+    CRPS of component c over places, and :math:`S_1` the mean CRPS of the chosen component. The
+    power 15 is that of the prior weights in :func:`pool_weights`.
     """
     there = ~np.isnan(crps[:, one]) & ~np.isnan(n_cases)
     known = crps[there]
@@ -140,9 +155,10 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
 def weights_of_scores(
     scores: FloatArray, pull: float = PULL, towards: FloatArray | None = None
 ) -> FloatArray:
-    """Compute weights (L, C) of :func:`pool_weights` from its matrices S, scores (L, C, C).
+    """Compute the weights (L, C) of :func:`pool_weights` from its matrices S (L, C, C).
 
-    The prior has strength ``pull``; its weights are ``towards`` (L, C) if given.
+    ``pull`` is the strength of the prior weights. If ``towards`` (L, C) is given, it holds the
+    prior weights.
     """
     weights = np.full(scores.shape[:2], np.nan)
     usable = (~np.isnan(scores).all(-1)).astype(np.float64)
@@ -153,7 +169,7 @@ def weights_of_scores(
 
 @kernel
 def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None:
-    """Fill scores (L, C, C) of quantiles (L, P, C, n, Q)."""
+    """Write the matrices S (L, C, C) of forecasts (L, P, C, n, Q) into ``out``."""
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
@@ -180,10 +196,10 @@ def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None
 def _fill_weights(
     scores: Cube, usable: Matrix, pull: float, towards: Matrix, out: OutMatrix
 ) -> None:
-    """Fill weights (L, C) from scores (L, C, C) of the usable components (L, C).
+    """Write the weights (L, C) of the usable components (L, C) into ``out``.
 
-    The prior has weights ``towards`` (L, C). If these are zero, it has weights by the CRPS of each
-    component.
+    ``scores`` holds the matrices S (L, C, C), and ``towards`` (L, C) the prior weights. If all
+    prior weights of a location are zero, they follow from the CRPS of each component.
     """
     for cell in range(scores.shape[0]):
         best = np.inf
@@ -207,9 +223,9 @@ def _fill_weights(
 
 @inner
 def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
-    """Fill prior weights (C,) by the CRPS of components.
+    """Write prior weights (C,) that follow from the CRPS of the components into ``weights``.
 
-    Perfect components, if any, get all weight.
+    If components have a CRPS of 0, only they get weight.
     """
     total = 0.0
     for c in range(weights.size):
@@ -224,10 +240,10 @@ def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
 
 @inner
 def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
-    """Move weights (C,) to the minimum of ``v'Sv + pull |v - p|^2``, from their prior p.
+    """Move weights v (C,) from the prior weights p to the minimum of ``v'Sv + pull |v - p|^2``.
 
-    Each step moves mass from the component with the steepest ascent to the component with the
-    steepest descent. It moves the amount that gives the lowest value.
+    Each step moves weight from the component with the largest slope of this function to the
+    component with the smallest slope. It moves the amount that minimises the function.
     """
     slopes = np.dot(scores, weights)  # half the gradient; the prior adds none at p
     for _ in range(MOST_STEPS):
@@ -252,7 +268,11 @@ def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
 
 @inner
 def _usable(quantiles: Any, observations: Any) -> Any:
-    """Mark components (P, C, n, Q) that forecast most of the cases that any component forecasts."""
+    """Return True for each component (C,) that forecasts enough cases to get a weight.
+
+    Such a component forecasts more than half as many cases as the component that forecasts most
+    cases. ``quantiles`` have shape (P, C, n, Q).
+    """
     n_passes, n_components, n = quantiles.shape[:3]
     counts = np.zeros(n_components)
     for p in range(n_passes):
@@ -270,7 +290,7 @@ def _usable(quantiles: Any, observations: Any) -> Any:
 
 @inner
 def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool:
-    """Return whether all usable components (C, n, Q) forecast case i, and it has an observation."""
+    """Return True if case i has an observation and forecasts (C, n, Q) of all usable components."""
     complete = not np.isnan(observations[i])
     for c in range(quantiles.shape[0]):
         complete = complete and (not np.isnan(quantiles[c, i, 0]) or not usable[c])
@@ -279,7 +299,7 @@ def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool
 
 @inner
 def _drop_smallest(weights: Any) -> None:
-    """Set very small weights to zero, and divide the others by their sum."""
+    """Set very small weights to zero, and divide the remaining weights by their sum."""
     kept, largest = 0.0, 0.0
     for c in range(weights.size):
         largest = max(largest, weights[c])
@@ -293,7 +313,7 @@ def _drop_smallest(weights: Any) -> None:
 
 @inner
 def add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> None:
-    """Add the matrix S (C, C) of case i, times ``share``, to the scores."""
+    """Multiply the matrix S (C, C) of case i by ``share``, and add the product to ``scores``."""
     n_components, _, q = quantiles.shape
     miss = np.zeros(n_components)
     for c in range(n_components):
@@ -310,7 +330,10 @@ def add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> N
 
 @inner
 def _mean_distance(x: Any, z: Any) -> float:
-    """Compute ``E|X - Z| = int F (1 - G) + G (1 - F)`` of ascending quantiles (Q,)."""
+    """Compute ``E|X - Z| = int F (1 - G) + G (1 - F)`` from ascending quantiles (Q,) of X and Z.
+
+    F and G are the CDFs of X and Z.
+    """
     q = x.size
     total, i, j = 0.0, 0, 0
     last = min(x[0], z[0])
@@ -327,28 +350,31 @@ def _mean_distance(x: Any, z: Any) -> float:
 
 
 def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Compute weighted averages of the quantiles of forecasts; exact zeros stay zeros.
+    """Compute weighted averages of the quantiles of several components, within bounds.
 
     Parameters
     ----------
     quantiles : array of float, shape (N, C, Q)
-        Quantiles of N forecasts by C components, ascending, at the levels (i - ½) / Q.
+        Ascending quantiles of N forecasts by C components, at the levels (i - ½) / Q,
+        i = 1, ..., Q.
     weights : array of float, shape (N, C)
-        Weights that sum to one. A component without weight may be NaN.
+        Weights that sum to one over the components. The quantiles of a component without weight may
+        be NaN.
     bounds : array of float, shape (N, 2)
-        Lower and upper bound of the variable, infinite without a bound.
+        Lower and upper bound of the variable; -inf and inf mean no bound.
 
     Returns
     -------
     array of float64, shape (N, Q)
-        Quantiles at the same levels.
+        Averages of the quantiles, at the same levels.
 
     Notes
     -----
-    The probability of a bound is the weighted mean over components: an average of wet and dry
-    quantiles would give drizzle. Between bounds, the average is over the conditional quantiles of
-    each component inside the bounds. The weight of a component is multiplied by the probability
-    that it gives to the inside.
+    The probability of a bound is the weighted mean of the probabilities that the components give to
+    this bound. If the function averaged all quantiles, dry and wet components together would give
+    drizzle. Between the bounds, the function takes the quantiles of each component's values inside
+    the bounds, and averages these quantiles over components. For this average, it multiplies the
+    weight of a component by the probability that the component gives to values inside the bounds.
     """
     averages = np.empty((quantiles.shape[0], quantiles.shape[2]))
     _fill_averages(
@@ -359,7 +385,7 @@ def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatA
 
 @kernel
 def _fill_averages(quantiles: Cube, weights: Matrix, bounds: Matrix, out: OutMatrix) -> None:
-    """Fill averages (N, Q) of quantiles (N, C, Q) with weights (N, C) between bounds (N, 2)."""
+    """Write the averages (N, Q) of quantiles (N, C, Q) with weights (N, C) into ``out``."""
     n, n_components, q = quantiles.shape
     first, last = np.zeros(n_components, np.int64), np.zeros(n_components, np.int64)
     for i in range(n):

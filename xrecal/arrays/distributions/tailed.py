@@ -1,11 +1,13 @@
-"""Weighted ensembles with generalised Pareto tails: probabilities and scores.
+"""Probabilities and scores of weighted ensembles with generalised Pareto tails.
 
-The distribution function has two parts. One part is from the members, ``F(z) = sum of w_i over x_i
-<= z``. The second is from the tails beyond their thresholds, ``m_lower L(z) + m_upper U(z)``. The
-last 20 members represent the tails, ten on each side. They are means of equal parts of a tail, and
-give its threshold and scale if the shape is known. So if the values are shifted or scaled, or
-change their sign, the tails do so, too. Points count as ordinary members if they do not fit a tail,
-have no mass, or have no known shape.
+The CDF is the sum of two parts. The ordinary members x_i with weights w_i give the first part, the
+sum of w_i over all x_i <= z. The tails give the second part, ``m_lower L(z) + m_upper U(z)``. Here
+L and U are the CDFs of the lower and the upper tail, and m_lower and m_upper are the masses of the
+tails. The lower tail lies below its threshold, and the upper tail above its threshold. The last 20
+members represent the tails, ten on each side. Each of the ten is the mean of a tenth of its tail.
+The threshold and the scale of a tail follow from its ten members and its shape. So if a user adds a
+number to all members, or multiplies all members by a number, the tails change in the same way. Ten
+members count as ordinary members if they do not fit a tail, have no weight, or have no known shape.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ from .tails import POINTS, SMALLEST_SHAPE
 from .weighted import by_support
 
 IN_LINE = 1e-3
-"""Largest deviation of tail points from the formula of their tail, as a share of their range."""
+"""Largest deviation of ten members from the formula of their tail, as a share of their range."""
 
 SINGLE = 4 * 1.2e-7
-"""Largest deviation of tail points by rounding to single precision, as a share of the points."""
+"""Largest deviation of the ten members by rounding to float32, as a share of the threshold."""
 
 MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
-"""Columns of a tail."""
+"""Columns of an array that describes a tail. ``GROUP`` is 0 for the first ten members that may
+represent a tail, 1 for the second ten, and -1 without a tail."""
 
 
 def answers(
@@ -39,10 +42,11 @@ def answers(
     *cases: FloatArray,
     new: tuple[int, ...] = (),
 ) -> FloatArray:
-    """Call a compiled function below for members, weights and shapes (..., 2) of tails.
+    """Call the compiled function ``fill`` for members, weights and shapes (..., 2) of tails.
 
-    ``cases`` (..., *new) are further arguments, of the shape of the result. Members that many
-    forecasts share have one axis less than the weights, as in :func:`.weighted.weighted_quantile`.
+    ``cases`` (..., *new) are further arguments of the function; they have the shape of the result.
+    If many forecasts share their members, the members have one axis less than the weights, as in
+    :func:`.weighted.weighted_quantile`.
     """
     parts, lead = parts_of(*forecast)
     shape = (*parts[1].shape[:2], *new)
@@ -56,7 +60,11 @@ def answers(
 def parts_of(
     members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[int, ...]]:
-    """Return members (L, n), weights (L, T, n), shapes (L, T, 2 or 0), and the shape of results."""
+    """Return members (L, n), weights (L, T, n) and shapes of tails (L, T, 2) as one tuple.
+
+    The array of shapes is (L, T, 0) if there are no tails. The second result is the shape of the
+    forecasts.
+    """
     support, mass, lead = by_support(members, weights)
     sides = np.empty((*lead, 0)) if shape is None else np.broadcast_to(shape, (*lead, 2))
     return (support, mass, np.reshape(sides, (*mass.shape[:2], sides.shape[-1]))), lead
@@ -64,7 +72,7 @@ def parts_of(
 
 @inner
 def beyond(distance: float, tail: Any) -> float:
-    """Return the share of a tail that lies farther than a distance from its threshold."""
+    """Return the share of a tail that is farther from its threshold than ``distance``."""
     x = tail[SHAPE] * distance / tail[SCALE]
     if distance <= 0:
         return 1.0
@@ -73,7 +81,7 @@ def beyond(distance: float, tail: Any) -> float:
 
 @inner
 def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) -> None:
-    """Write the tail of ten points into the lower or upper row of ``tails`` (2, 5)."""
+    """Write the tail that ten members represent into the lower or upper row of ``tails`` (2, 5)."""
     mass = weights.sum()
     if abs(shape) < SMALLEST_SHAPE:
         shape = SMALLEST_SHAPE
@@ -98,9 +106,10 @@ def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) 
 
 @inner
 def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tails: Any) -> int:
-    """Read sorted members z, their shares w with positive weight, and tails; return their number.
+    """Write ordinary members into ``z``, their weights into ``w``, and the tails into ``tails``.
 
-    The number is -1 without members, or if a weight is missing.
+    ``z`` gets the sorted members with positive weight, and ``w`` their shares of the total weight.
+    The function returns their number, or -1 if the total weight is 0 or a weight is missing.
     """
     first = values.size - shape.size * POINTS
     for side in range(2):
@@ -132,7 +141,7 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
 
 @inner
 def _mass(x: float, tails: Any, above: bool) -> float:
-    """Return the mass of the tails above x, or up to x."""
+    """Return the mass of both tails above x if ``above``, or up to x otherwise."""
     mass = 0.0
     for side in range(2):
         tail = tails[side]
@@ -146,7 +155,7 @@ def _mass(x: float, tails: Any, above: bool) -> float:
 def fill_exceedance(
     support: Matrix, mass: Cube, shape: Cube, thresholds: Cube, out: OutCube
 ) -> None:
-    """Fill the share of forecasts (L, T) above thresholds (L, T, k)."""
+    """Write the probabilities (L, T, k) of values above ``thresholds`` (L, T, k) into ``out``."""
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -165,7 +174,10 @@ def fill_exceedance(
 def fill_pit(
     support: Matrix, mass: Cube, shape: Cube, observations: Matrix, uniform: Matrix, out: OutMatrix
 ) -> None:
-    """Fill levels of observations (L, T), drawn within jumps."""
+    """Write PIT values of observations (L, T) into ``out``.
+
+    At a jump of the CDF, ``uniform`` (L, T) sets the place within the jump.
+    """
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -189,7 +201,7 @@ def fill_crps(
     upper: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Fill scores (L, T) by two walks over the members towards the observation."""
+    """Write the CRPS (L, T) into ``out``: the sum of integrals below and above the observation."""
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -213,9 +225,10 @@ def fill_crps(
 
 @inner
 def _square(start: float, end: float, body: float, tails: Any, above: bool) -> float:
-    """Integrate the squared mass below z, or above z, between neighbouring members.
+    """Integrate the squared mass above z, or below z, for z from ``start`` to ``end``.
 
-    ``body`` is the mass of members on that side.
+    If ``above``, the mass is that above z, and otherwise that below z. ``start`` and ``end`` are
+    neighbouring members, and ``body`` is the mass of the ordinary members on this side of z.
     """
     lower, upper = tails[0], tails[1]
     total = 0.0
@@ -235,7 +248,10 @@ def _square(start: float, end: float, body: float, tails: Any, above: bool) -> f
 
 @inner
 def _arc(a: float, b: float, near: float, far: float, tail: Any) -> float:
-    """Integrate ``(a + b S)^2`` between distances; S is the share of a tail beyond a distance."""
+    """Integrate ``(a + b S)^2`` over distances from ``near`` to ``far`` from a threshold.
+
+    S is the share of the tail that is farther from the threshold than the distance.
+    """
     one, other, shape = beyond(near, tail), beyond(far, tail), tail[SHAPE]
     first = (one ** (1 - shape) - other ** (1 - shape)) * tail[SCALE] / (1 - shape)
     second = (one ** (2 - shape) - other ** (2 - shape)) * tail[SCALE] / (2 - shape)

@@ -1,9 +1,9 @@
-"""Quantiles of weighted ensembles with generalised Pareto tails, continuous in the level.
+"""Quantiles of weighted ensembles with generalised Pareto tails, without jumps between levels.
 
-In a tail, quantiles follow from the formula of the tail. Members are steps of the distribution
-function, and rounding could put a level on either side of a step. So between the tails, a quantile
-is the mean of member quantiles over half a percent of levels. For 200 quantiles of equal mass, this
-mean follows the line between the middles of their masses.
+In a tail, quantiles follow from the formula of the tail. Between the tails, the CDF has a step at
+each member, and rounding could put a level on either side of a step. So a quantile between the
+tails is a mean of member quantiles over a range of levels, which is 0.5 % wide. If the members are
+200 quantiles of equal mass, this mean is the value on the straight line between two of them.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from .tails import WIDTH
 from .weighted import check_levels
 
 FEWEST = 1e-9
-"""Intervals of levels narrower than this count as a single level."""
+"""A range of levels counts as a single level if half of its width is not above this limit."""
 
 ROUNDING = 1e-12
-"""A share of a tail below this counts as zero: its quantile is the end of the tail."""
+"""A share of a tail below this limit counts as zero: the quantile there is the end of the tail."""
 
 START, VALUE, KIND = range(3)
-"""Columns of a piece of a quantile function."""
+"""Columns of an array that describes pieces of a quantile function; see :func:`_cut`."""
 
 MEMBER = 2
-"""Kind of a piece that is a member, not part of a tail."""
+"""Value of ``KIND`` for a piece that is a member; 0 and 1 mean the lower and the upper tail."""
 
 
 def tailed_quantile(
     q: FloatArray, members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
 ) -> FloatArray:
-    """Compute quantiles (..., k) at levels (k,) of members, weights and shapes of tails."""
+    """Compute quantiles (..., k) at levels (k,) of weighted members with tails of given shapes."""
     levels = check_levels(q)
     ascending = np.argsort(levels)
     found = answers(_fill_quantiles, (members, weights, shape), levels[ascending], new=levels.shape)
@@ -45,13 +45,16 @@ def tailed_quantile(
 
 @inner
 def _reach(share: float, tail: Any) -> float:
-    """Return the distance from the threshold of a tail beyond which a share of it lies."""
+    """Return the distance from the threshold that a ``share`` of the tail exceeds."""
     return tail[SCALE] * math.expm1(-tail[SHAPE] * math.log(share)) / tail[SHAPE]  # type: ignore[no-any-return]
 
 
 @kernel
 def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out: OutCube) -> None:
-    """Fill quantiles (L, T, k) at ascending levels, each a mean over levels around it."""
+    """Write quantiles (L, T, k) at ascending levels into ``out``.
+
+    Each quantile is a mean over a range of levels around its level.
+    """
     size = mass.shape[2]
     z, w, tails = np.empty(size), np.empty(size), np.empty((2, 5))
     room = np.empty((2 * size + 3, 3))
@@ -79,7 +82,7 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
 
 @inner
 def _same(rows: Any, t: int) -> bool:
-    """Return whether a row equals the row before it."""
+    """Return True if row t equals the row before it."""
     i = 0
     while i < rows.shape[1] and rows[t, i] == rows[t - 1, i]:
         i += 1
@@ -88,10 +91,10 @@ def _same(rows: Any, t: int) -> bool:
 
 @inner
 def _width(level: float, tail: Any) -> float:
-    """Return the range of levels for the mean of a quantile, at a level counted from a tail's side.
+    """Return the width of the range of levels over which a quantile is a mean.
 
-    The range is zero in the tail, and has its full width far from it. Between them it is as wide as
-    possible with quantiles in order.
+    ``level`` counts from the outer end of ``tail``. The width is zero in the tail, and 0.5 % far
+    from the tail. Between these parts the range is as wide as possible without crossing quantiles.
     """
     end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
     return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
@@ -99,10 +102,11 @@ def _width(level: float, tail: Any) -> float:
 
 @inner
 def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
-    """Cut the quantile function into ascending pieces (k, 3); return their number.
+    """Cut the quantile function into ascending ``pieces`` (k, 3); return the number of pieces.
 
-    The columns are: the level at which the piece starts; the share of its tail beyond its start, or
-    the member; and 0, 1 or 2, for the lower tail, the upper tail, or a member.
+    The first column is the level at which a piece starts. The second is the member, or the share of
+    the tail that lies beyond the start of the piece. The third is 0 for a part of the lower tail, 1
+    for a part of the upper tail, and 2 for a member.
     """
     k, level, shares = 0, 0.0, np.array([0.0, 1.0])
     for i in range(z.size + 1):
@@ -124,9 +128,10 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
 
 @inner
 def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tails: Any) -> float:
-    """Return the mean quantile over levels around one level, minus ``origin``, a value near it.
+    """Return the mean of the quantiles at levels from ``level - half`` to ``level + half``.
 
-    The levels start in piece number ``first``.
+    The range of levels starts in piece number ``first``. ``origin`` is a value near the mean; it
+    reduces rounding errors.
     """
     area, total = 0.0, 0.0
     for i in range(first, pieces.shape[0]):
@@ -144,7 +149,7 @@ def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tai
 
 @inner
 def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> float:
-    """Integrate the distance of tail quantiles from ``origin`` over levels."""
+    """Integrate the tail quantile minus ``origin`` over levels from ``start`` to ``end``."""
     side = int(piece[KIND])
     tail, area = tails[side], 0.0
     for level in (start, end):
@@ -157,7 +162,7 @@ def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> fl
 
 @inner
 def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
-    """Return the quantile at a level, in piece number ``at``."""
+    """Return the quantile at a level that lies in piece number ``at``."""
     if pieces[at, KIND] == MEMBER:
         return pieces[at, VALUE]  # type: ignore[no-any-return]
     piece = pieces[at]
@@ -168,7 +173,7 @@ def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
 
 @inner
 def _piece(level: float, pieces: Any, near: int) -> int:
-    """Return the number of the piece of a level; the search starts at a piece near it."""
+    """Return the number of the piece in which a level lies; search from piece ``near`` on."""
     while near > 0 and pieces[near, START] > level:
         near -= 1
     while near + 1 < pieces.shape[0] and pieces[near + 1, START] <= level:
@@ -178,7 +183,7 @@ def _piece(level: float, pieces: Any, near: int) -> int:
 
 @inner
 def _share(level: float, piece: Any, tail: Any) -> float:
-    """Return the share of a tail beyond the quantile at a level."""
+    """Return the share of a tail that lies beyond the quantile at a level."""
     moved = (level - piece[START]) / tail[MASS]
     share = min(piece[VALUE] + (moved if piece[KIND] == 0 else -moved), 1.0)
     return share if share > ROUNDING else 0.0

@@ -1,10 +1,11 @@
-"""Tails beyond the record: generalised Pareto distributions in place of the outer members.
+"""Tails beyond the record: generalised Pareto distributions that replace the outer members.
 
-A weighted ensemble of past errors ends at the largest error. On each side without a bound, the code
-moves a twentieth to a tenth of the mass from the outer members to ten points of equal mass beyond a
-threshold. The points are means of equal parts of a generalised Pareto distribution, whose mean is a
-multiple of the forecast's own spread. The code uses array expressions only, so it serves all array
-libraries.
+A weighted ensemble of past errors ends at the largest past error. On each side without a bound, the
+functions take a share of 5 % to 10 % of the mass from the outer members. They give this mass to ten
+new members beyond a threshold, in equal parts. Each new member is the mean of a tenth of a
+generalised Pareto distribution. The mean distance of this distribution from the threshold is a
+multiple of the spread of the forecast. All functions use array expressions only, so they work with
+all array libraries.
 """
 
 from __future__ import annotations
@@ -15,53 +16,58 @@ from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
 POINTS = 10
-"""Number of members of equal mass that make a tail, on each side."""
+"""Number of members, all of the same mass, that represent one tail."""
 
 EXCEEDANCES = 50.0
-"""Number of cases in a tail, as long as this is between a twentieth and a tenth of all cases."""
+"""Number of past cases in a tail, unless this number is below 5 % or above 10 % of all cases."""
 
 LEAST, MOST = 0.05, 0.10
 """Smallest and largest mass of a tail."""
 
 SHAPE, PSEUDO = 0.1, 20.0
-"""Prior shape, typical of weather errors, and the number of exceedances that its weight equals."""
+"""The first number is the prior shape of a tail, typical of errors of weather forecasts. The second
+is the weight of this prior, as a number of cases in the tail."""
 
 THINNEST, HEAVIEST = -0.2, 0.5
-"""Range of the shape; at the upper end, the variance is infinite."""
+"""Smallest and largest shape of a tail; with the largest shape, the variance is infinite."""
 
 WIDTH = 1 / 200
-"""Range of levels over which quantiles are averaged, so that they are continuous."""
+"""Width of the range of levels over which the functions average quantiles. The average removes the
+jumps between members."""
 
 ROUNDING = 1e-9
-"""Parts of a member's mass that are smaller than this become zero."""
+"""Number subtracted from a number of cases, so that a rounding error does not add a case."""
 
 SMALLEST_SHAPE = 1e-4
-"""Shapes closer to zero use the formulas of an exponential tail, as others would lose digits."""
+"""Shapes closer to zero than this number become this number, because the formulas divide by the
+shape."""
 
 
 class Tails(NamedTuple):
-    """Tails of the forecasts at L locations, on both sides."""
+    """Lower and upper tails of the forecasts at L locations."""
 
     mass: FloatArray
-    """(L,) mass of a tail, as a share of the mass between the bounds"""
+    """(L,) mass of each tail, as a share of the mass between the bounds"""
     excess: FloatArray
-    """(L, 2) mean distance from the threshold, in standard deviations of each forecast; or NaN"""
+    """(L, 2) mean distance of each tail from its threshold, in units of a forecast's standard
+    deviation; NaN without a tail"""
     shape: FloatArray
-    """(L, 2) shape of each tail"""
+    """(L, 2) shape of each tail; NaN without a tail"""
 
 
 def mass_of(n_cases: Any) -> Any:
-    """Return the mass of a tail (L,) for numbers of cases (L,): smaller for more cases."""
+    """Return the mass (L,) of a tail; it is smaller if the number of cases (L,) is larger."""
     xp = namespace(n_cases)
     mass = EXCEEDANCES / xp.where(n_cases > 0, n_cases, 1)
     return xp.where(mass < LEAST, LEAST, xp.where(mass > MOST, MOST, mass))
 
 
 def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
-    """Fit tails to errors (L, n) around the centres of forecasts, in units of their spreads.
+    """Fit tails to errors (L, n): distances of observations from the centres of their forecasts.
 
-    A NaN error means no case; an infinite error means an observation on a bound. ``open_sides`` (L,
-    2) is True for a side without a bound.
+    The caller has divided each error by the spread of its forecast. NaN marks a missing case, and
+    an infinite error marks an observation on a bound. ``open_sides`` (L, 2) is True for a side
+    without a bound.
     """
     xp = namespace(errors)
     inside = xp.isfinite(errors)
@@ -82,16 +88,17 @@ def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
 def with_exceedances(
     mass: FloatArray, beyond: FloatArray, open_sides: FloatArray, spread: Any = None
 ) -> Tails:
-    """Fit tails to distances (L, 2, n) beyond thresholds, NaN for cases within the thresholds.
+    """Fit tails to distances (L, 2, n) of past observations beyond thresholds.
 
-    Distances are in units of the forecasts' spreads. Where spreads ``spread`` (L, 1, n) differ,
-    they weight the distances. A forecast with almost no spread can be wrong by any number of
-    spreads, so it gets little weight.
+    A distance is NaN if the observation is not beyond the threshold. The caller has divided each
+    distance by the spread of its forecast. If ``spread`` (L, 1, n) is given, the spread of each
+    forecast is the weight of its distance. So forecasts with almost no spread get little weight,
+    because their errors may be very many times their spread.
 
     Notes
     -----
-    The fit uses probability-weighted moments [1]_, with a prior shape of 0.1 that has the weight of
-    20 exceedances.
+    The fit uses probability-weighted moments [1]_. It mixes the fitted shape with a prior shape of
+    0.1, which has the same weight as 20 distances.
 
     References
     ----------
@@ -121,7 +128,10 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Return distances (L, n) of the n largest errors from the next smaller error; else NaN."""
+    """Return the distances (L, N) of the n largest errors from the next smaller error.
+
+    ``n`` (L,) is a number for each location. The distances of all other errors are NaN.
+    """
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
     n = n[:, None] - ROUNDING  # rounding down counts positions from 0
@@ -133,22 +143,25 @@ def _beyond(xp: Any, errors: Any, n: Any) -> Any:
 
 
 class Outer(NamedTuple):
-    """Weighted ensembles (L, T, n) after their outer mass was removed."""
+    """Weighted ensembles (L, T, n) without the mass of their outer members."""
 
     weights: FloatArray
-    """(L, T, n)"""
+    """(L, T, n) remaining weights of the members"""
     threshold: FloatArray
-    """(L, T, 2) quantile on each side beyond which mass was removed; infinite if no mass was"""
+    """(L, T, 2) quantile on each side beyond which no mass is left; infinite if all mass is left"""
     mass: FloatArray
-    """(L, T, 2) mass that was removed on each side"""
+    """(L, T, 2) mass removed on each side"""
     spread: FloatArray
-    """(L, T) standard deviation of the part between the bounds"""
+    """(L, T) standard deviation of the members between the bounds, before the removal"""
 
 
 def without_outer(
     members: FloatArray, weights: FloatArray, mass: FloatArray, bounds: FloatArray
 ) -> Outer:
-    """Remove shares ``mass`` (L, 2) of the mass between the bounds (L, 2) from both ends."""
+    """Remove mass from the outer members on both sides.
+
+    ``mass`` (L, 2) is the removed mass, as a share of the mass between the ``bounds`` (L, 2).
+    """
     xp = namespace(members)
     low, high = bounds[:, 0, None, None], bounds[:, 1, None, None]
     order = xp.argsort(members, axis=-1)
@@ -180,10 +193,10 @@ def without_outer(
 
 
 def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> Any:
-    """Return the mean (L, T) of the quantiles at levels within ``half`` of a level (L, T, 1).
+    """Return the mean (L, T) of the quantiles at levels from ``level - half`` to ``level + half``.
 
-    Levels are counted from the outside. ``masses`` are the mass outside each point and the mass of
-    the point itself.
+    Levels count from the outermost member inwards. ``masses`` holds two arrays: the mass outside
+    each member, and the mass of the member itself.
     """
     outside, own = masses
     start, end = level - half, level + half
@@ -199,7 +212,7 @@ def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> 
 
 
 def _put_back(xp: Any, values: Any, order: Any) -> Any:
-    """Undo a sort of values."""
+    """Put sorted values back into the order before sorting."""
     if not hasattr(xp, "put_along_axis"):
         return xp.take_along_axis(values, xp.argsort(order, axis=-1), axis=-1)
     back = xp.empty_like(values)
@@ -210,9 +223,10 @@ def _put_back(xp: Any, values: Any, order: Any) -> Any:
 def with_tails(
     members: FloatArray, weights: FloatArray, tails: Tails, bounds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Members and weights (L, T, n + 20) with their outer mass in tails, within the bounds.
+    """Return members and weights (L, T, n + 20); the last 20 members represent tails.
 
-    The last positions hold the tails, first the lower one; NaN with weight 0 without a tail.
+    The weights of the tails come from the outer members between the bounds. The ten members of the
+    lower tail come first. If a tail is missing, its members are NaN and have weight 0.
     """
     xp = namespace(members)
     there = xp.isfinite(tails.excess)
@@ -233,7 +247,7 @@ def with_tails(
 
 
 def _points(xp: Any, shape: Any) -> Any:
-    """Return means (L, 10) of ten equal parts of a generalised Pareto with mean one."""
+    """Return the means (L, 10) of the tenths of a generalised Pareto distribution with mean one."""
     shape = xp.where(xp.abs(shape) < SMALLEST_SHAPE, SMALLEST_SHAPE, shape)[:, None]
     edge = 1.0 - xp.arange(POINTS + 1) / POINTS
     powers = edge[None, :] ** (1.0 - shape)

@@ -1,6 +1,6 @@
-"""Squared energy distances between ensembles of vectors.
+"""Squared energy distances between ensembles whose members are vectors.
 
-Distances come as whole matrices, or for requested pairs of ensembles that are prepared once.
+The functions compute the distances of all pairs of ensembles, or of requested pairs only.
 """
 
 from __future__ import annotations
@@ -27,40 +27,43 @@ def vector_energy_distance(
     x_weights: FloatArray | None = None,
     y_weights: FloatArray | None = None,
 ) -> FloatArray:
-    r"""Squared energy distance between ensembles whose members are vectors.
+    r"""Compute squared energy distances between ensembles whose members are vectors.
 
     Parameters
     ----------
     x : array of float, shape (n, d, m)
-        ``n`` ensembles of ``m`` members with ``d`` components, all in one unit, u, or scaled to
-        comparable size. The function leaves out a member with a NaN component, so smaller ensembles
-        are padded with NaN.
+        ``n`` ensembles of ``m`` members with ``d`` components, all in one unit u, or scaled to
+        comparable size. The function leaves out a member with a NaN component. So if an ensemble
+        has fewer than ``m`` members, fill up the ensemble with NaN.
     y : array of float, shape (q, d, p), optional
-        Ensembles to compare with. Without it, ``x`` is compared with itself; the result is then
-        exactly symmetric, with zeros on the diagonal.
+        Ensembles to compare with ``x``. By default, the function compares the ensembles in ``x``
+        with each other. Then the result is exactly symmetric, with zeros on the diagonal.
     x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
-        Weights >= 0 of the members, normalised over each row; equal by default. The function leaves
-        out a member with a NaN weight.
+        Weights >= 0 of the members, equal by default. The function divides the weights of each
+        ensemble by their sum, and leaves out a member with a NaN weight.
 
     Returns
     -------
     array of float64, shape (n, q)
-        :math:`D^2 = 2 E\|X-Y\| - E\|X-X'\| - E\|Y-Y'\| \ge 0` with Euclidean norms, in u (not u
-        squared). NaN for a row without members.
+        :math:`D^2 = 2 E\|X-Y\| - E\|X-X'\| - E\|Y-Y'\| \ge 0` with Euclidean norms, in the unit u
+        (not u squared). The distances of an ensemble without members are NaN.
 
     Raises
     ------
     ValueError
-        If an input is not three-dimensional, if numbers of components differ, if weights do not fit
-        their members, if a member or weight is infinite, or if a weight is negative.
+        If x or y does not have three axes, if the numbers of components differ, if the shape of
+        weights does not match their members, if a member or weight is infinite, or if a weight is
+        negative.
 
     Notes
     -----
-    The terms of X with X' and Y with Y' are V-statistics, as in :func:`squared_energy_distance`,
-    which gives the same result for d = 1 in less time. The time is O(n q m p d), with about a
-    nanosecond per pair of members for the root. For ``x`` against itself it is half of this. The
-    memory is O(n m d + q p d + n q). The absolute accuracy is about 1e-13 of the largest deviation
-    from the common mean, plus 1e-15 of that mean; smaller distances are returned as 0.
+    The means :math:`E\|X-X'\|` and :math:`E\|Y-Y'\|` include the zero distance of each member to
+    itself. For d = 1, :func:`squared_energy_distance` gives the same result in less time. The time
+    of this function is O(n q m p d), with about one nanosecond for the root of each pair of
+    members. If y is not given, the function takes half of this time. The memory is
+    O(n m d + q p d + n q). The absolute error is about 1e-13 of the largest deviation from the
+    common mean, plus 1e-15 of that mean. The function returns 0 for distances smaller than this
+    error.
 
     References
     ----------
@@ -81,16 +84,16 @@ def vector_energy_distance(
     y, y_weights = _checked("y", y, y_weights)
     if x.shape[1] != y.shape[1]:
         raise ValueError(
-            f"x has {x.shape[1]} components and y has {y.shape[1]}; both need the same ones"
+            f"x has {x.shape[1]} components and y has {y.shape[1]}; give both the same ones"
         )
     return VectorDistances(x, x_weights, y, y_weights).of_all()
 
 
 class VectorDistances:
-    """Squared energy distances of ensembles (n, d, m), computed for requested pairs only.
+    """Squared energy distances for requested pairs of ensembles.
 
-    The pairs are of these ensembles with ensembles (q, d, p), or of these ensembles with each
-    other.
+    The first ensemble of a pair is one of ``x`` (n, d, m), and the second one of ``y`` (q, d, p).
+    If ``y`` is None, the second ensemble is also one of ``x``.
     """
 
     def __init__(
@@ -116,12 +119,12 @@ class VectorDistances:
         return np.asarray(prepared_distances(*known, self._tolerance, same))
 
     def of_all(self) -> FloatArray:
-        """Compute the distances (n, q) of all pairs."""
+        """Compute the squared distances (n, q) of all pairs."""
         return self[tuple(map(np.arange, self._shape))]
 
 
 def _mean_point(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the mean point (d,) of members (n, d, m) that are not missing and have weight."""
+    """Return the mean (d,) of all members (n, d, m) with positive weight that are not missing."""
     known = (np.isfinite(points).all(1) & (weights > 0))[:, np.newaxis]
     total = np.where(known, points, 0.0).sum((0, 2))
     return np.asarray(total / max(int(known.sum()), 1))
@@ -145,7 +148,7 @@ def _checked(
     if weights.shape != expected:
         raise ValueError(
             f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
-            f"every member needs its weight: {expected}"
+            f"give each member one weight, as shape {expected}"
         )
     if np.isinf(weights).any() or (weights < 0).any():
         raise ValueError(f"{name}_weights must be finite and >= 0, or NaN to leave a member out")
@@ -153,21 +156,24 @@ def _checked(
 
 
 def spread_of_observations(observations: FloatArray, period: float | None = None) -> FloatArray:
-    """Return the scale of a component: divide the component by it before a comparison with others.
+    """Return the spread of the observations of one component of a vector.
+
+    Divide each component by its spread before you compute distances between vectors.
 
     Parameters
     ----------
     observations : array of float, shape (..., n)
-        Observations of one component; values that are not finite are left out.
+        Observations of one component. The function leaves out values that are not finite.
     period : float, optional
-        Period of a circular component, in its unit: a full turn.
+        Length of a full turn, in the unit of the component, if the component is a direction.
 
     Returns
     -------
     array of float64, shape (...)
-        Standard deviation without correction for sample size, > 0, in the unit of the component.
-        For a circular component, the root mean square distance of its points (:func:`on_circle`)
-        from their mean point. 1.0 if the result is 0 up to rounding, or no observation is finite.
+        Standard deviation of the observations, > 0, in the unit of the component, without a
+        correction for the number of observations. For directions, the result is the root mean
+        square distance of their points (:func:`on_circle`) from the mean point. The function
+        returns 1.0 if the result is 0 up to rounding, or if no observation is finite.
 
     Raises
     ------
@@ -192,9 +198,11 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
 
 @inner
 def _side_by_side(values: Any, weights: Any) -> Any:
-    """Return members with weight as columns, normalised weights, and first column of each ensemble.
+    """Put all members with positive weight into the columns of one matrix.
 
-    Shapes are (d', N), (N,) and (n + 1,); d' is d but at least 2, with zeros as further components.
+    Return the matrix (d', N), the weights of the members (N,), and the first column of each
+    ensemble (n + 1,). The weights of each ensemble sum to one. d' is d, but at least 2; if d is 1,
+    the second component is zero.
     """
     n, d, m = values.shape
     points, mass = np.zeros((max(d, 2), n * m)), np.empty(n * m)
@@ -230,10 +238,11 @@ def _largest_norm(points: Any) -> Any:
 
 @inner
 def _mean_distances(x: Any, y: Any, below: bool) -> Any:
-    """Compute ``E|X-Y|`` of ensembles side by side, (n, q); only up to the diagonal if ``below``.
+    """Compute ``E|X-Y|`` (n, q) for ensembles X and Y in the form of :func:`_side_by_side`.
 
-    One inner loop runs over members of many ensembles Y. It contains no sum, so the compiler turns
-    it into vector instructions.
+    If ``below``, the function fills the result only up to the diagonal. The inner loop runs over
+    members of many ensembles Y. This loop contains no sum, so the compiler turns it into vector
+    instructions.
     """
     x_start, (y_points, y_mass, y_start) = x[2], y
     n, q = x_start.size - 1, y_start.size - 1
@@ -260,7 +269,10 @@ def _mean_distances(x: Any, y: Any, below: bool) -> Any:
 
 @inner
 def _mean_self_distances(x: Any) -> Any:
-    """Compute ``E|X-X'|`` (n,) of each of the ensembles side by side; NaN without members."""
+    """Compute ``E|X-X'|`` (n,) for ensembles in the form of :func:`_side_by_side`.
+
+    The result is NaN for an ensemble without members.
+    """
     points, mass, start = x
     n = start.size - 1
     mean = np.zeros(n)
@@ -278,7 +290,10 @@ def _mean_self_distances(x: Any) -> Any:
 
 @inner
 def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) -> Any:
-    """Return sums of weighted distances from ensemble i of ``x`` to a block of the points ``y``."""
+    """Write the mean distances of a block of points in ``y`` to ensemble i of ``x`` into ``sums``.
+
+    ``block`` holds the first column of the block, and the first column after the block.
+    """
     (points, mass, start), (first, last) = x, block
     d, size = y.shape[0], last - first
     u, v = y[d - 2, first:last], y[d - 1, first:last]
@@ -295,12 +310,15 @@ def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) 
 
 
 Prepared: TypeAlias = tuple[Matrix, Vector, Indices, Vector]
-"""Result of :func:`prepare_vectors` for a set of ensembles"""
+"""Result of :func:`prepare_vectors` for several ensembles"""
 
 
 @kernel
 def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
-    """Return points around a centre (d,), weights, first columns, and ``E|X-X'|`` (n,)."""
+    """Return the results of :func:`_side_by_side` and ``E|X-X'|`` (n,).
+
+    The function subtracts the ``centre`` (d,) from all members.
+    """
     points, mass, start = _side_by_side(x, weights)
     for c in range(x.shape[1]):
         points[c] -= centre[c]
@@ -309,9 +327,10 @@ def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
 
 @kernel
 def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) -> Any:
-    """Return the largest rounding error (n,) of squared distances from ensembles x to y.
+    """Return the largest rounding error (n,) of the squared distances of ensembles x to y.
 
-    Points (d, N) are relative to the centre; ensemble i of x has the columns from ``start[i]`` on.
+    ``x`` and ``y`` hold members minus the ``centre`` as columns (d, N). The members of ensemble i
+    of x are the columns from ``start[i]`` to ``start[i + 1] - 1``.
     """
     widest = _largest_norm(y)
     rounding = np.empty(start.size - 1)
@@ -325,10 +344,10 @@ def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) ->
 def prepared_distances(
     x: Prepared, rows: Indices, y: Prepared, columns: Indices, tolerance: Vector, same: bool
 ) -> Any:
-    """Compute squared distances from some ensembles of one set to some ensembles of another set.
+    """Compute squared distances of the ensembles ``rows`` of x to the ensembles ``columns`` of y.
 
-    Both sets come from :func:`prepare_vectors`; ``same`` is true if rows and columns are the same
-    ensembles. Distances up to the ``tolerance`` of an ensemble of the first set become 0.
+    ``x`` and ``y`` are results of :func:`prepare_vectors`. ``same`` is True if rows and columns are
+    the same ensembles. Squared distances up to the ``tolerance`` of the ensemble of x become 0.
     """
     squared = _mean_distances(_taken(x, rows), _taken(y, columns), same)
     for i in range(rows.size):
@@ -344,7 +363,7 @@ def prepared_distances(
 
 @inner
 def _taken(prepared: Any, chosen: Any) -> Any:
-    """Return points, weights and first columns of some ensembles."""
+    """Return members, weights and first columns of the ensembles number ``chosen``."""
     points, mass, start = prepared[0], prepared[1], prepared[2]
     first = np.zeros(chosen.size + 1, np.int64)
     for i in range(chosen.size):

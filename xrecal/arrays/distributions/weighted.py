@@ -1,8 +1,9 @@
-"""Statistics of weighted ensembles, or of plain ensembles if weights are equal.
+"""Statistics of ensembles whose members have weights.
 
-Shapes are the same in all functions. ``members`` has shape (..., n). ``weights`` has the same shape
-if each forecast has members of its own. It has the shape (..., T, n) if T forecasts share the
-members, such as past observations. Without weights all members have the same weight.
+All functions take the same shapes. ``members`` has shape (..., n). If each forecast has its own
+members, ``weights`` has the shape of the members. If T forecasts share their members, such as past
+observations, ``weights`` has shape (..., T, n). If ``weights`` is None, all members have the same
+weight.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> Flo
     members : array of float, shape (..., n)
         Members in any unit; NaN marks a missing member.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here.
+        Weights >= 0 of the members, equal by default. The function divides them by their sum.
 
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        In the unit of the members; NaN without members or where a weight is NaN.
+        Means, in the unit of the members. A mean is NaN if no member has positive weight, or if a
+        weight is NaN.
 
     Examples
     --------
@@ -51,9 +53,10 @@ def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> Flo
 
 
 def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Compute the standard deviation of each forecast, without correction for sample size.
+    """Compute the standard deviation of each forecast.
 
-    Parameters, shapes, unit and missing values as in :func:`weighted_mean`.
+    The variance is the weighted mean of squared deviations, without a correction for the number of
+    members. Parameters, shapes, unit and missing values are those of :func:`weighted_mean`.
 
     Examples
     --------
@@ -66,17 +69,17 @@ def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> Floa
 def mean_std(
     members: FloatArray, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each forecast; see :func:`weighted_std`."""
+    """Compute the mean and standard deviation of each forecast; see :func:`weighted_std`."""
     values, mass = _present(members, weights)
     mean = (values * mass).sum(-1, keepdims=True)
     return mean[..., 0], np.asarray(np.sqrt((mass * (values - mean) ** 2).sum(-1)))
 
 
 def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Compute the skewness of each forecast, without correction for sample size.
+    """Compute the skewness of each forecast, without a correction for the number of members.
 
-    Parameters, shapes and missing values as in :func:`weighted_mean`. The skewness has no unit; it
-    is 0 where all members are equal.
+    Parameters, shapes and missing values are those of :func:`weighted_mean`. The skewness has no
+    unit. It is 0 for a forecast whose members are all equal.
 
     Examples
     --------
@@ -96,19 +99,20 @@ def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) ->
 def weighted_cdf(
     members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Compute ``P(Y <= threshold)``.
+    """Compute the CDF of each forecast: ``P(Y <= threshold)``.
 
     Parameters
     ----------
     members, weights
-        As in :func:`weighted_mean`.
+        The same as in :func:`weighted_mean`.
     thresholds : array of float, shape (k,)
-        In the unit of the members.
+        Thresholds, in the unit of the members.
 
     Returns
     -------
     array of float64, shape (..., k) or (..., T, k)
-        Probabilities in [0, 1]; NaN without members or where a weight is NaN.
+        Probabilities in [0, 1]. They are NaN if no member has positive weight, or if a weight is
+        NaN.
 
     Examples
     --------
@@ -128,20 +132,20 @@ def weighted_exceedance(
     Parameters
     ----------
     members, weights
-        As in :func:`weighted_mean`.
-    thresholds : array of float, shape (k,), or (..., k) or (..., T, k) as the result
-        In the unit of the members; broadcast to the forecasts.
+        The same as in :func:`weighted_mean`.
+    thresholds : array of float, shape (k,), or the shape of the result
+        Thresholds, in the unit of the members. Thresholds of shape (k,) apply to all forecasts.
 
     Returns
     -------
     array of float64, shape (..., k) or (..., T, k)
-        Probabilities in [0, 1], not increasing in the threshold: one minus :func:`weighted_cdf` up
-        to rounding. Small probabilities are exact to all digits. NaN without members, or if a
-        weight or the threshold is NaN.
+        Probabilities in [0, 1]: one minus :func:`weighted_cdf`, up to rounding. A higher threshold
+        never has a higher probability. Small probabilities are exact to all digits. A probability
+        is NaN if no member has positive weight, or if a weight or the threshold is NaN.
 
     Notes
     -----
-    O(n k) per forecast.
+    The cost is O(n k) per forecast.
 
     Examples
     --------
@@ -163,16 +167,17 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
     Parameters
     ----------
     exceedance : array of float, shape (..., k)
-        ``P(Y > edge)``, strictly: a value on an edge belongs to the category below it.
+        Probabilities ``P(Y > edge)``. A value on an edge belongs to the category below the edge.
     edges : array of float, shape (..., k)
-        Not decreasing along the last axis.
+        Edges between the categories, in the unit of the variable, not decreasing along the last
+        axis.
 
     Returns
     -------
     array of float64, shape (..., k + 1)
-        From the lowest category to the highest. They are >= 0, sum to one up to rounding, and are 0
-        between equal edges. All are NaN if a probability or an edge is missing, or if edges
-        decrease.
+        Probabilities >= 0, from the lowest category to the highest; their sum is one up to
+        rounding. A category between equal edges has probability 0. All probabilities of a forecast
+        are NaN if one of its probabilities or edges is missing, or if its edges decrease.
 
     Examples
     --------
@@ -196,16 +201,17 @@ def weighted_quantile(
     Parameters
     ----------
     members, weights
-        As in :func:`weighted_mean`. Shared members are sorted once.
+        The same as in :func:`weighted_mean`. The function sorts shared members only once.
     q : array of float, shape (k,)
         Levels in [0, 1], in any order.
 
     Returns
     -------
     array of float64, shape (..., k) or (..., T, k)
-        Members of positive weight, not decreasing in q. They are the inverse of
-        :func:`weighted_cdf` (definition 1 of [1]_). At q = 0 it is the smallest such member. NaN
-        without members or where a weight is NaN.
+        Quantiles (definition 1 of [1]_). Each quantile is a member with positive weight, and a
+        higher level never has a lower quantile. The quantile at q = 0 is the smallest member with
+        positive weight. The quantiles are NaN if no member has positive weight, or if a weight is
+        NaN.
 
     Raises
     ------
@@ -233,7 +239,7 @@ def weighted_quantile(
 
 
 def check_levels(q: npt.ArrayLike) -> FloatArray:
-    """Return levels as a float64 array of one axis; raise ValueError unless all are in [0, 1]."""
+    """Return levels as a float64 array with one axis; raise ValueError unless all lie in [0, 1]."""
     try:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
     except (TypeError, ValueError):
@@ -265,7 +271,7 @@ def by_support(
     if members.shape != (*weights.shape[:-2], weights.shape[-1]):
         raise ValueError(
             f"weights of shape {weights.shape} do not fit members of shape {members.shape}; "
-            "they need the same axes, or one more before the last for forecasts that share members"
+            "they need the same axes, or one more before the last if forecasts share members"
         )
     n, n_sharing = members.shape[-1], weights.shape[-2]
     shape = weights.shape[:-1] if shared else members.shape[:-1]
@@ -277,7 +283,10 @@ def by_support(
 
 
 def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return members, with 0 for missing ones, and normalised weights of the present members."""
+    """Return members, with 0 for missing members, and weights that sum to one.
+
+    Missing members have weight 0. All weights are NaN if their sum is not positive.
+    """
     members = np.asarray(members, dtype=np.float64)
     missing = np.isnan(members)
     mass = np.ones_like(members) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -295,7 +304,7 @@ def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
 def total_mass(values: Any, weights: Any) -> float:
     """Sum the weights (n,) of members (n,) that are not missing.
 
-    NaN if the sum is 0, a weight is NaN, or an infinite member has positive weight.
+    Return NaN if the sum is 0, a weight is NaN, or an infinite member has positive weight.
     """
     total = 0.0
     for i in range(values.size):
@@ -308,9 +317,10 @@ def total_mass(values: Any, weights: Any) -> float:
 def _fill_quantiles(
     support: Matrix, mass: Cube, order: IndexMatrix, levels: Vector, out: OutCube
 ) -> None:
-    """Fill quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n).
+    """Write quantiles (L, T, k) at ascending levels into ``out``.
 
-    ``order`` (L, n) sorts the supports.
+    ``support`` (L, n) holds the members, ``mass`` (L, T, n) their weights, and ``order`` (L, n) the
+    positions of the members in ascending order.
     """
     for cell in range(support.shape[0]):
         values = support[cell]
@@ -334,9 +344,10 @@ def _fill_quantiles(
 
 @kernel
 def _fill_exceedance(support: Matrix, mass: Cube, thresholds: Cube, out: OutCube) -> None:
-    """Fill shares (L, T, k) of supports (L, n), with weights (L, T, n), above thresholds (L, T, k).
+    """Write the probabilities (L, T, k) of values above ``thresholds`` (L, T, k) into ``out``.
 
-    Sums run over the members in one order, so that a higher threshold is never exceeded more often.
+    ``support`` (L, n) holds the members, and ``mass`` (L, T, n) their weights. All sums run over
+    the members in the same order, so rounding never gives a higher threshold a higher probability.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):
