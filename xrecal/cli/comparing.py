@@ -25,9 +25,9 @@ def _require_one_method(given: dict[str, Any]) -> None:
 
 SPANS = {
     "--gap": "Cases, or time such as 5D, that fits leave out on both sides of predicted cases.",
-    "--window": "With --by rolling: length of the past from which a fit learns; by default unlimited.",
+    "--window": "With --by rolling: length of the past that a fit learns from; by default no limit.",
     "--every": "With --by rolling: time between two fits or, with --refit, between two updates.",
-    "--refit": "With --by rolling: time between two fits; --every then sets that between updates.",
+    "--refit": "With --by rolling: time between two fits; --every sets the updates in between.",
 }
 """Options whose value is a number of cases or a length of time, with their help texts."""
 SPLITS = ("by", "gap", "window", "every", "refit")
