@@ -74,7 +74,7 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """Find the observations known at a start that ``fitted`` lacks, or has with other values."""
+        """Find the observations known at a start that ``fitted`` lacks or has with other values."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
