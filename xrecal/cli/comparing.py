@@ -37,7 +37,7 @@ KINDS = ("block", "year", "retrospective", "rolling")
 """Values of --by that split a hindcast; any other value names the rows of the table."""
 
 NUMBERS = ("pit_p_value", "skce", "skce_p_value")
-"""Names of the numbers that are printed only if there is a single location."""
+"""Names of the numbers that JSON has only if there is a single location."""
 
 
 @command(
@@ -63,7 +63,7 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     *(option(name, text, "N|TIME", callback=values.span) for name, text in SPANS.items()),
     option(
         "--forecast",
-        "Forecasts to score after fits to the whole hindcast; without them, cross-validation.",
+        "Score these forecasts after fits to the whole hindcast; by default, cross-validate.",
         "FILE",
     ),
     DRY_RUN,
@@ -148,7 +148,7 @@ def _planned(
 ) -> Result:
     """Return the plan of the cross-validation of each method.
 
-    ``with_new`` plans fits to the whole hindcast instead.
+    With ``with_new``, return the plan of the fit to the whole hindcast instead.
     """
     options["by"] = next((one for one in options["by"] if one in KINDS), "block")
     if with_new:

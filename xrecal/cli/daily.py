@@ -25,7 +25,7 @@ COUNTED = {
     "empty": "empty",
     "refused": "refused",
 }
-"""Further counts of starts in an outcome, with the words that are printed for each."""
+"""Fields of an outcome that count other starts than ``issued``, with the words to print."""
 
 
 def _one_product(given: dict[str, Any]) -> None:
@@ -63,14 +63,19 @@ def _one_product(given: dict[str, Any]) -> None:
         like=xrecal.Cycle,
         type=count(1),
     ),
-    option("--reissue", "Issue starts again that were issued before, if their models are kept."),
+    option("--reissue", "Issue forecasts again that are in the folder, if their models are kept."),
     option(
         "--model-at",
         "Go back to the model of this date: remove the models of later starts.",
         "DATE",
         callback=values.date,
     ),
-    option("--now", "Current time in UTC; by default the clock's.", "DATE", callback=values.date),
+    option(
+        "--now",
+        "Current time in UTC; by default the time of the clock.",
+        "DATE",
+        callback=values.date,
+    ),
     *WATCHING,
     check=_one_product,
 )
@@ -87,8 +92,8 @@ def cycle(
     MODEL is the first fit; the command does not change it. The command writes forecasts/, models/,
     scores.nc, monitor.nc, status.json and status.txt to the folder of --output. It issues a
     forecast for every start that has none in the folder yet, in order of the starts. The model
-    that issues a start has learned all cases that had verified at that start. You may repeat the
-    command: it skips finished work. docs/cycle.md has examples.
+    that issues the forecast of a start has learned all cases that had verified at that start. You
+    may repeat the command: it skips finished work. docs/cycle.md has examples.
     """
     of_run = {name: given.pop(name) for name in ("now", "model_at", "reissue", "covariates")}
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)

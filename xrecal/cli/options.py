@@ -1,4 +1,4 @@
-"""Options of commands: each is declared once, with the default of the Python function."""
+"""Options of commands; the default of an option is that of the Python function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Parameter: TypeAlias = Callable[[Any], Any]
 
 
 class Commands(click.Group):
-    """Group of commands; errors of the command line escape its special characters."""
+    """Group of commands whose error messages escape special characters of the typed text."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -76,7 +76,7 @@ def count(least: int) -> click.IntRange:
 
 
 COMPUTING = (
-    option("--scheduler", "Address of the scheduler of a Dask cluster that computes.", "ADDRESS"),
+    option("--scheduler", "Compute on the Dask cluster with the scheduler at ADDRESS.", "ADDRESS"),
     option(
         "--timeout",
         "Longest wait for the scheduler, and for a worker.",
@@ -170,7 +170,7 @@ LEARNING = (
 WRITING = (
     option("--resume", "Continue an interrupted run; if there is none, begin a new run."),
     option("--overwrite", "Replace an existing result."),
-    option("--force", "Run even if a task may need more memory than there is for it."),
+    option("--force", "Run even if a task may need more memory than is available."),
     DRY_RUN,
 )
 """Options of commands that write a result."""

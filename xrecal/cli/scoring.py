@@ -33,7 +33,7 @@ NOT_KNOWN = "not known: too few cases, no case with the event, or no case withou
 
 
 def _require_thresholds(given: dict[str, Any]) -> None:
-    """Raise UsageError if an option lacks another that it needs, or has no effect."""
+    """Raise UsageError if an option has no effect, or needs another option."""
     lacking = [name for name in given["scores"] if name in OF_EVENTS]
     if lacking and given["threshold"] is None:
         raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
@@ -71,7 +71,7 @@ def _require_thresholds(given: dict[str, Any]) -> None:
     check=_require_thresholds,
 )
 def score(session: Session, forecast: str, observations: str, **given: Any) -> Result:
-    """Print the mean CRPS of FORECAST, in any form, against OBS; options add scores and tests.
+    """Print the mean CRPS of FORECAST (any form of forecast) and, with options, other scores.
 
     Each score is the result of the Python function with the same name, over all cases and
     locations. The command computes roc, economic_value, anomaly_correlation and

@@ -28,7 +28,8 @@ REFUSED, UNREACHABLE, FAILED = 3, 4, 5
 are 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and those after signals."""
 
 ALARMED, NOTHING_NEW = 10, 11
-"""Exit codes after finished work: ``cycle`` and ``monitor`` with alarms, ``cycle`` without news."""
+"""Exit codes after finished work: there are alarms (``cycle``, ``monitor``), or nothing is new
+(``cycle``)."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Numbers of the errors for a full disk, an exhausted quota, and a file that is too large."""

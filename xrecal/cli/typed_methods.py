@@ -63,7 +63,7 @@ class TypedMethod(NamedTuple):
 
 
 class MethodType(click.Choice[str]):
-    """Type of options for a method: ``emos``, or as in Python ``CKME(ridge=0.1)``."""
+    """Type of options whose value is a method, such as ``emos`` or ``CKME(ridge=0.1)``."""
 
     name = "method"
 

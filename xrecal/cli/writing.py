@@ -44,7 +44,7 @@ NUMBERS = (
     "workspace_bytes",
     "task_bytes",
 )
-"""Fields that JSON has of the plan of a variable."""
+"""Fields of the plan of a variable that are part of the JSON result."""
 
 WORDS = ("variable", "observed_variable", "dim", "member_dim")
 """Options that select parts of the inputs; the result records their values."""
@@ -225,7 +225,7 @@ def update(
 def monitor(
     session: Session, forecast: str, observations: str, output: str, **given: Any
 ) -> Result:
-    """Compute the evidence against the calibration of FORECAST, in any form, and write OUT."""
+    """Write the evidence against the calibration of FORECAST (any form of forecast) to OUT."""
     run = run_of(session, given, output)
     watch = {name: given[name] for name in ("alpha", "run_length", "restart")}
     request = {"chunks": given["chunks"], **{name: given[name] for name in WORDS}, **watch}
@@ -288,7 +288,7 @@ def of_variable(observed: Any, name: str) -> xr.DataArray:
 
 
 def sizes_of(run: xrecal.Run) -> dict[str, int]:
-    """Return the sizes of the blocks of a run, by the names of dimensions as text."""
+    """Return the sizes of the blocks of a run; the keys are names of dimensions as text."""
     return {str(d): n for d, n in (run.blocks or {}).items()}
 
 

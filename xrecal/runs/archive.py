@@ -43,7 +43,7 @@ class Verifying:
 
     fitted: FittedVariable
     pairs: Pairs
-    """Pairs of observations, which are in memory, and lazy forecasts."""
+    """Lazy forecasts, paired with observations in memory."""
     valid: xr.DataArray
     """Valid times over the starts, and over the leads if the forecasts have several."""
 
@@ -61,7 +61,7 @@ class Verifying:
     def known_at(self, start: Date) -> xr.DataArray:
         """Return the observations that were known at a start; all others are NaN.
 
-        They belong to forecasts of earlier starts, and their valid times are not after ``start``.
+        Known observations are those of earlier starts whose valid times are not after ``start``.
         """
         return self._where((self.valid <= start) & (self.starts < start))
 
@@ -99,7 +99,8 @@ class Archive:
     def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
         """Select the observations of the cases ``at``, by variable.
 
-        They get the valid times of the forecasts as a coordinate if they have its dimensions.
+        Observations get the coordinate ``valid_time`` of the forecasts if they have the dimensions
+        of this coordinate.
         """
         chosen = {}
         for name, array in values.items():
@@ -110,7 +111,9 @@ class Archive:
 
 
 def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
-    """Open inputs by the names that messages use; ``*`` in a path matches any text.
+    """Open inputs; the keys of the result are the names that messages use.
+
+    ``*`` in a path matches any text.
 
     Raises
     ------
@@ -183,7 +186,7 @@ def open_archive(
 
 
 def _covariates(given: Part | Given) -> Given:
-    """Read covariates, from a file if a path is given, into memory."""
+    """Return covariates in memory; if a path is given, read them from this file."""
     if isinstance(given, (str, PathLike)):
         given = covariates_in(Source(local_path(given, name="covariates"), "covariates").open())
     if given is None or isinstance(given, xr.DataArray):
@@ -194,7 +197,7 @@ def _covariates(given: Part | Given) -> Given:
 def _forecasts(
     dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, path: str
 ) -> xr.Dataset:
-    """Return the forecasts of a file with a dimension of dated starts."""
+    """Return the forecasts of a file along a dimension of starts, which must have dates."""
     try:
         given = forecasts_for(model, dataset, variable)
     except ValueError as error:
@@ -213,9 +216,9 @@ def _forecasts(
 
 
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
-    """Give coordinates that may differ between files the dimension of the starts.
+    """Add the dimension of the starts to coordinates that may differ between files.
 
-    These are covariates of the model, and other dates in a file of a single start.
+    Such coordinates are the covariates of the model and, in a file of a single start, other dates.
     """
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {
@@ -229,7 +232,7 @@ def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.D
 
 
 def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
-    """Raise ValueError if files have different scalar labels, as joining would mix them."""
+    """Raise ValueError if files have different single leads or places: they cannot be joined."""
     (path, of_all), *others = parts.items()
     for name in labels:
         for other, part in others:
@@ -244,7 +247,7 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two scalar labels are the same lead or place, in any spelling."""
+    """Return whether two scalar labels name the same lead or place, maybe spelled differently."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)
@@ -348,8 +351,8 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
     if when is not None and when.verified is not None:
         if when.issued is None or when.issued.ndim == 2:
             raise ValueError(
-                f"labels of the forecasts along {dim!r} are valid times, but a day's forecasts are "
-                "those of one start; arrange them by starts"
+                f"labels of the forecasts along {dim!r} are valid times, but the daily cycle needs "
+                "forecasts along their starts; arrange them by starts"
             )
         times = when.verified
         lead = {when.lead: whole[when.lead]} if when.lead in whole.dims else {}

@@ -84,13 +84,13 @@ def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
     Parameters
     ----------
     marker : Path
-        File to write.
+        Path of the marker file to write.
     store : Path
         Folder of the files.
     names : iterable of str
         Names of files in the store; some files may be missing.
     request : str
-        Hash of the request of the run. Markers of earlier requests do not count.
+        Hash of the request of the run. Markers of other requests are not valid.
     """
     files = list(names)
     digest = _digest(store, files, request)

@@ -1,8 +1,8 @@
 """The daily cycle: learn verified cases, issue forecasts, score and monitor earlier forecasts.
 
-The model that issues a start has learned all cases that had verified at that start, and no later
-ones, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads to the same
-files as an undisturbed cycle.
+The model that issues the forecast of a start has learned all cases that had verified at that start,
+and no later cases, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads
+to the same files as an undisturbed cycle.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Cycle:
-    """The daily cycle of a recalibrated forecast, kept in a folder.
+    """The daily cycle of a recalibrated forecast, with all its files in a folder.
 
     Each run learns from the cases that have verified, issues a forecast for each new start, scores
     earlier forecasts, and monitors their calibration. You may repeat runs, and interrupt them at
@@ -130,8 +130,8 @@ class Cycle:
         model_at : date, optional
             Date to go back to: the run removes the models of later starts.
         reissue : bool
-            Whether to issue starts again that were issued before, for example with other quantiles.
-            The cycle must have kept the models of these starts.
+            Whether to issue forecasts again that are in the folder, for example with other
+            quantiles. The cycle must have kept the models of these forecasts.
         covariates : path, Dataset or dict from str to DataArray or Dataset, optional
             Covariates of the starts that are not coordinates of the forecasts. Each variable of a
             file is a covariate. The run reads all covariates into memory.
@@ -139,14 +139,14 @@ class Cycle:
         Returns
         -------
         Outcome
-            Starts with and without a new forecast, counts, scores and alarms.
+            Lists of starts with and without a new forecast, counts, scores and alarms.
 
         Raises
         ------
         FileExistsError
             If another process writes to the folder, or the folder does not belong to a cycle.
         FileNotFoundError
-            If an input or the parent folder is missing.
+            If an input is missing, or the folder in which to make the folder of the cycle.
         ValueError
             If inputs do not match each other or the model, or a file is damaged.
         OSError

@@ -44,7 +44,7 @@ MISSING = "xrecal_missing"
 """Attribute of a forecast's file: text on leads without values and on missing members."""
 
 STEM = "[0-9]*T[0-9]*[0-9]"
-"""Pattern of the names of files of starts; the cycle ignores other files."""
+"""Pattern of the names of starts in file names; the cycle ignores files with other names."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Folder:
             yield
 
     def _require_own(self) -> None:
-        """Raise FileExistsError unless the folder has only names that a first run makes."""
+        """Raise FileExistsError if the folder has files that a first run does not make."""
         if not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file; give a folder, or a name for a new one")
         own = {"models", "forecasts", f"{MARK}.lock", f"{MARK}.partial"}
@@ -98,7 +98,7 @@ class Folder:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
-        """Write a JSON file if its content changes; return whether it was written."""
+        """Write a JSON file if its content changes; return whether the file was written."""
         if self.read_json(name) == content:
             return False
         self.write_text(name, json.dumps(content, indent=1, allow_nan=False))
@@ -141,7 +141,7 @@ class Folder:
         return self.path / "forecasts" / f"{stem_of(start)}.nc"
 
     def model(self, stem: str) -> Path:
-        """Return the path of the model that issued a start, given by its name in file names."""
+        """Return the path of the model of a start; ``stem`` is the name of the start."""
         return self.path / "models" / f"{stem}{self.suffix}"
 
     def models(self) -> list[str]:
@@ -161,7 +161,7 @@ class Folder:
             with netCDF4.Dataset(self.path / "forecasts" / f"{stem}.nc") as file:
                 return str(getattr(file, MISSING, ""))
         except OSError as error:
-            return f"the file cannot be read ({error.strerror}); remove it, and it is issued again"
+            return f"the file cannot be read ({error.strerror}); remove it to issue it again"
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove the models of some starts, one after the other."""
@@ -172,8 +172,8 @@ class Folder:
 def _clean(folder: Path) -> None:
     """Remove temporary files of a killed run.
 
-    Only the process that has locked the cycle writes to its folders. So lock files in them come
-    from killed runs, and this function removes them, too.
+    Only the process that has locked the cycle writes to the folders of the cycle. So all lock files
+    in these folders come from killed runs, and this function removes them, too.
     """
     for lock in sorted(folder.glob("*.lock")):
         lock.unlink()

@@ -1,4 +1,4 @@
-"""Scores of the forecasts of a daily cycle, as they verify."""
+"""Scores of those forecasts of a daily cycle that have verified."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scored(
 
 
 def _with_places(values: xr.DataArray) -> xr.DataArray:
-    """Drop all coordinates but labels, and names and positions of places."""
+    """Keep only coordinates that are labels, or names or positions of places."""
     kept = {n for d in values.dims for n in naming(values, d)}
     kept |= {n for n, c in values.coords.items() if c.ndim == 2 and is_angle(n, c)}
     return values.drop_vars([n for n in values.coords if n not in kept])
@@ -71,7 +71,7 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
 def new_ones(
     old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable
 ) -> xr.DataArray:
-    """Mark observations that have no score, or a score for another value of the observation."""
+    """Mark observations without a score, or whose score was computed for another value."""
     there = observed.notnull()
     label = f"{name}_observation"
     starts = observed.indexes[dim]

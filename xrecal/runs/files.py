@@ -31,7 +31,7 @@ class Source:
 
     path: Path
     name: str
-    """Name in messages, such as hindcast."""
+    """Name of the input in messages, such as hindcast."""
 
     def open(self) -> xr.Dataset:
         """Open the file: read labels now, and values when they are needed.
@@ -39,7 +39,7 @@ class Source:
         Raises
         ------
         FileNotFoundError
-            If nothing is there, or only the rest of an interrupted run.
+            If nothing is at the path, or only the unfinished result of an interrupted run.
         ValueError
             If the file cannot be read, is unfinished, lacks chunks or is a model, or if decoding
             could run code from the file.
@@ -80,7 +80,7 @@ def _by_name(dataset: xr.Dataset) -> xr.Dataset:
 def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Dataset:
     """Convert variables to Dask arrays in blocks, and read coordinates into memory.
 
-    The arrays stay whole along dimensions that ``blocks`` lacks.
+    Along dimensions that are not in ``blocks``, the arrays are not divided.
     """
     dataset = dataset.chunk({d: blocks.get(d, -1) for d in dataset.dims})
     return dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
@@ -89,7 +89,7 @@ def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Data
 def forecast_variables(
     dataset: xr.Dataset, variable: str | None, member_dim: Hashable | None, name: str
 ) -> tuple[xr.Dataset, dict[Hashable, Form]]:
-    """Return the forecasts of a Dataset, or only ``variable``, and their forms by name."""
+    """Return the forecasts of a Dataset, or only ``variable``, and the form of each forecast."""
     forms = read_forms(dataset, member_dim, name=name)
     if variable is not None:
         if variable not in forms:
@@ -132,8 +132,8 @@ def observed_variables(
             if form.member_dim in found[name].dims and others:
                 raise ValueError(
                     Advice(
-                        f"{name!r} of the observations has members, as forecasts do; name what "
-                        "verified: ",
+                        f"{name!r} of the observations has members, as forecasts do; name the "
+                        "observed variable: ",
                         Typed("variable", name),
                         " ",
                         Typed("observed_variable", ...),
@@ -201,7 +201,7 @@ def location_blocks(
 
 
 def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
-    """Return sizes of blocks of locations: ``asked``, else as stored, else of about 16 MiB."""
+    """Return sizes of blocks of locations: ``asked``, else those stored, else about 16 MiB."""
     sizes: Blocks = {}
     cut: Blocks = {}
     n_bytes = 0

@@ -30,11 +30,11 @@ PRIOR = 10
 """Number of imaginary calibrated cases that steady an estimate of the spread."""
 
 NEAR = 10
-"""Largest number of cases from the detection of a change to the begin of its continuation."""
+"""A change that begins at most so many cases after a detection continues the earlier change."""
 
 RECENT, FEWEST, CALM = 20, 10, 6.0
-"""A finding is over if the latest ``RECENT`` cases after it, of which there must be ``FEWEST`` or
-more, have a strength below ``CALM``."""
+"""A finding is over if there are at least ``FEWEST`` later cases, and the strength of the last of
+them (up to ``RECENT``) is below ``CALM``."""
 
 ADVICE = {
     "refit": "refit the model",
@@ -42,7 +42,7 @@ ADVICE = {
     "nothing": "nothing to do, as later cases are calibrated",
 }
 ONE_PLACE = "check the observations, then refit the model"
-"""Advice if there is one place, so that no other place shows if its observations are wrong."""
+"""Advice for a single place: no other place can show whether its observations are wrong."""
 
 
 class Strength(NamedTuple):
@@ -73,9 +73,10 @@ class Finding:
 def findings(
     scores: xr.Dataset, seen: xr.Dataset, names: Iterable[Hashable], dim: Hashable
 ) -> list[dict[str, Any]]:
-    """Return alarms and changes of all variables; places with like findings share an entry.
+    """Return alarms and changes of all variables; places with similar findings share an entry.
 
-    Entries that need action come first, then alarms before changes, then the strongest.
+    Entries that need action come before others, then alarms before changes, then strong evidence
+    before weak evidence.
     ``scores`` has the scores of a cycle, and ``seen`` the result of its monitor.
     """
     entries = [entry for name in names for entry in _Watched.of(scores, seen, name, dim).entries()]
@@ -136,7 +137,7 @@ class _Watched:
         )  # fmt: skip
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield entries; findings of the same kind, lead, direction and advice share an entry."""
+        """Yield entries; findings of one kind, lead, direction and advice share one entry."""
         groups: dict[tuple[str, int, str, str], list[Finding]] = {}
         for one in self._with_actions(list(self._all())):
             groups.setdefault((one.kind, one.lead, one.direction, one.action), []).append(one)
@@ -294,7 +295,7 @@ def strength(z: FloatArray) -> Strength:
 
 
 def onset(z: FloatArray) -> int:
-    """Return the position from which on normal scores (n,) have the most evidence of an error."""
+    """Return the onset: from this position on, normal scores (n,) show the most evidence."""
     return int(np.argmax(np.maximum(*_of_ends(z))))
 
 

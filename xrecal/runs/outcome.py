@@ -48,8 +48,9 @@ class Outcome:
     output : str
         Folder of the cycle.
     starts : int
-        Number of starts in the given forecasts. The fields from ``issued`` to ``in_hindcast`` count
-        each of these starts once, but ``late`` repeats some from ``issued``.
+        Number of starts in the given forecasts. A start is issued if its forecast is. The fields
+        from ``issued`` to ``in_hindcast`` count each start once, but ``late`` is a part of
+        ``issued``.
     issued : list of str
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
@@ -57,7 +58,7 @@ class Outcome:
     issued_anew : list of str
         Starts that an earlier run has issued and that this run has issued again (``reissue``).
     issued_before : int
-        Number of starts that an earlier run has issued and this run has not.
+        Number of starts that an earlier run has issued and this run has not issued again.
     too_late, early, empty : list of str
         Starts that are not issued because all kept models know later cases, because the start is in
         the future, or because all members are missing.
@@ -67,7 +68,7 @@ class Outcome:
         Number of starts that are not issued because they are cases of the first fit, and are
         earlier than all issued starts.
     learned, revised : int
-        Numbers of observations that were new to the model, and of those that had another value.
+        Numbers of observations that were new to the model, and that replaced another value.
     of_the_future : int
         Number of observations with a date in the future.
     scored, unscored : int
@@ -80,12 +81,12 @@ class Outcome:
         Numbers of places and leads with an alarm, and of changes of calibration.
     findings : list of dict
         Alarms and changes, each with variable, lead, place, direction, amount, date of the
-        beginning, evidence and advice. Places with like findings at one lead share an entry, which
-        has the numbers of the worst place.
+        beginning, evidence and advice. Places with similar findings at one lead share an entry,
+        which has the numbers of the worst place.
     missing : dict from str to str
-        Recent starts whose forecasts lack values at some leads, or members, with a description.
+        Recent starts with incomplete forecasts, each with a text on missing leads or members.
     missing_starts : list of str
-        Recent starts without a forecast, as expected from the usual time between starts.
+        Recent starts that should exist by the usual time between starts, but have no forecast.
     removed : list of str
         Names of models that the run has removed because of ``model_at``.
     notes : list of str

@@ -47,7 +47,7 @@ Location: TypeAlias = str | PathLike[str]
 
 
 class Run:
-    """Work on files, block by block, that can continue after an interruption.
+    """Work on files that proceeds block by block, and can continue after an interruption.
 
     A run opens inputs lazily, in blocks of locations. :meth:`write` computes a result one block at
     a time. The result appears at its path when it is complete. After a kill or a full disk, the

@@ -148,7 +148,7 @@ class Target:
         return self.folder / "done" / str(block)
 
     def is_marked(self, block: int | str) -> bool:
-        """Return whether a block has a marker, and its files have not changed since then."""
+        """Return whether a block has a marker with the hash of its current files."""
         return is_marked(self.marker(block), self.store, self.digest)
 
     @contextmanager
@@ -160,7 +160,7 @@ class Target:
         ValueError
             If the path has an unknown ending, or is an input.
         FileNotFoundError
-            If there is no folder to write to.
+            If the folder of the path does not exist.
         FileExistsError
             If another process writes to the path.
         """
@@ -181,7 +181,7 @@ class Target:
             If the path has an unknown ending, or is an input, or if the result at the path,
             complete or not, has another request.
         FileNotFoundError
-            If there is no folder to write to.
+            If the folder of the path does not exist.
         """
         self._require_name()
         remedy = Advice("use ", Typed("overwrite", True), " to replace it, or another path")
@@ -312,7 +312,7 @@ class Target:
         self._put(new)
 
     def finish(self) -> None:
-        """Make the result of the complete store, and move the result to its path."""
+        """Make the result from the complete store, and move the result to its path."""
         if self.file_format() == "netcdf":
             new = self.folder / "new.nc"
             to_netcdf(self.store, new)

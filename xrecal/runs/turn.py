@@ -1,8 +1,8 @@
 """One run of the daily cycle; the caller has locked the folder of the cycle.
 
-The model that issues a start has learned all cases that had verified at that start, and no later
-ones, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads to the same
-files as an undisturbed cycle.
+The model that issues the forecast of a start has learned all cases that had verified at that start,
+and no later cases, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads
+to the same files as an undisturbed cycle.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -77,7 +77,7 @@ class Turn:
         """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
-        """Read the last start whose model comes from an earlier fit; record a new fit."""
+        """Read the last start whose model comes from an earlier fit; record the fit if new."""
         mark = self.folder.read_json(MARK)
         if mark.get("fit") == digest:
             self.after = mark["after"]
@@ -285,9 +285,9 @@ class Turn:
             newest = known[1]
             days = int((start - newest) / np.timedelta64(1, "D"))
             warn(
-                f"the forecast of {shown(start)} is issued by a model that knows no observation of "
-                f"the {days} days before; hand over the observations of the gap, and it learns "
-                "from them"
+                f"the model that issues the forecast of {shown(start)} knows no observation of "
+                f"the {days} days before; give the observations of these days, and the model "
+                "learns from them"
             )
 
     def score(self) -> None:

@@ -30,7 +30,7 @@ def watched(
 
     The monitor takes forecasts and observations, not PIT values. So it gets standard normal
     forecasts, and the normal quantiles of the PIT values as observations. The PIT values of these
-    pairs are the given ones.
+    pairs equal ``NAME_pit``.
     """
     from scipy.special import ndtri
 

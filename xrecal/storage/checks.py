@@ -38,7 +38,7 @@ class Expected:
     """Properties that an array in the state of a fit must have."""
 
     dims: tuple[Hashable, ...]
-    """Dimensions after those of the locations."""
+    """Dimensions of the array, without those of the locations."""
     kinds: str
     """Allowed kinds of types, as one-letter codes of NumPy."""
     within: tuple[float, float] = ANY
@@ -132,7 +132,7 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 
 def _require_periods(periods: Iterable[float | None]) -> None:
-    """Raise ValueError unless all periods are positive, or None."""
+    """Raise ValueError unless each period is positive or None."""
     wrong = [period for period in periods if period is not None and not is_positive(period)]
     if wrong:
         raise ValueError(f"a covariate has the period {wrong[0]}")

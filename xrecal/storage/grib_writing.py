@@ -54,7 +54,7 @@ def write_grib(dataset: xr.Dataset, forecast: Path, path: Path) -> None:
     Parameters
     ----------
     dataset : Dataset
-        Products of a forecast, with its coordinates.
+        Products of a forecast, with the coordinates of the forecast.
     forecast : Path
         GRIB file of the forecast.
     path : Path
@@ -79,7 +79,7 @@ def write_grib(dataset: xr.Dataset, forecast: Path, path: Path) -> None:
 def _with_messages(
     array: xr.DataArray, fields: list[Field], forecast: str
 ) -> Iterator[tuple[Field, xr.DataArray]]:
-    """Yield the message to copy, and the array of its time and level."""
+    """Yield, for each time and level, the message to copy and the array of new values."""
     level = str(fields[0]["typeOfLevel"]) if fields else ""
     keys = {c: c for c in _TIMES if c in array.coords}
     keys |= {level: "level:float"} if level in array.coords else {}

@@ -40,9 +40,9 @@ def lock_of(path: Path) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a path for writing until the end of the block.
+    """Lock a path for writing until the end of the ``with`` block.
 
-    If a dead process of this machine has left its lock, this process takes over with a warning.
+    If a dead process of this machine has left a lock, this process takes over the lock and warns.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def require_held(path: Path) -> None:
 def _remove_left(lock: Path, path: Path) -> Holder | None:
     """Remove the lock of a dead process of this machine, and return that process.
 
-    Only one process can remove it: others find the lock file locked, or no longer at its path.
+    Only one process can remove the lock file: others find it locked, or no longer at its path.
 
     Raises
     ------

@@ -135,7 +135,7 @@ def _holding(folder: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Lock a path for writing; move back an old result that a crash has left elsewhere.
+    """Lock a path for writing; move an old result back that a crash left in ``NAME.partial``.
 
     Raises
     ------
@@ -224,8 +224,8 @@ def restore(path: Path) -> None:
 def discard_partial(path: Path) -> None:
     """Remove the folder ``NAME.partial``, if there is one.
 
-    The first step makes its blocks unusable, and the file that marks it as a folder of xrecal is
-    the last to go. So after a crash, the next call can remove the rest.
+    The first step makes the blocks in the folder unusable. The last file to be removed is the one
+    that marks a folder of xrecal. So after a crash, the next call can remove the rest.
     """
     folder = partial_of(path)
     if not folder.exists():

@@ -54,8 +54,8 @@ from .untrusted import (
 )
 
 CHUNKS = "xrecal_chunks"
-"""Group in a complete store; its attributes are the numbers of chunks of the arrays. Other software
-copies attributes of the store itself when it writes a part of the store to a new store."""
+"""Group in a complete store; its attributes are the numbers of chunks of the arrays. They are
+not attributes of the store, because other software copies those when it copies only some arrays."""
 
 BLOCK_BYTES = 2**24
 """Largest size of a block of locations, in bytes, in storage and computation."""
@@ -143,7 +143,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """Divide the Dataset of a model into blocks of locations: Dask's, or of about 16 MiB."""
+    """Divide the Dataset of a model into blocks of locations: its Dask chunks, or 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
@@ -340,12 +340,12 @@ def require_opens(path: Path) -> None:
 
 
 def open_data(path: Path, what: str) -> xr.Dataset:
-    """Open forecasts, observations or scores: labels are read now, values later.
+    """Open forecasts, observations or scores: read labels now, and values when they are needed.
 
     Raises
     ------
     FileNotFoundError
-        If nothing is there, or only the rest of an interrupted run.
+        If nothing is at the path, or only the unfinished result of an interrupted run.
     ValueError
         If the file cannot be read, is unfinished or lacks chunks, or if decoding could run code
         from the file.

@@ -1,4 +1,4 @@
-"""A Recalibrator as one Dataset, and back: arrays as variables, settings as JSON."""
+"""Conversion of a model to one Dataset and back: arrays are variables, settings are JSON."""
 
 from __future__ import annotations
 

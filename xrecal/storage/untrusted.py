@@ -83,12 +83,12 @@ class Allowed:
 
     codecs: frozenset[str]
     kinds: str
-    """Codes of NumPy's kinds of types: i and u for integers, O for text of any length, ..."""
+    """Allowed kinds of types, as letters of NumPy: i and u for integers, O for text, ..."""
     chunks: int | None = None
     """Largest number of chunks of an array; each chunk is a file."""
     ratio: int | None = None
-    """Largest number of bytes that variables may claim for each byte of their netCDF file, in addition
-    to ``LIMIT_READ`` bytes."""
+    """Largest number of bytes that variables may claim for each byte of their netCDF file; they may
+    claim ``LIMIT_READ`` bytes in addition."""
 
 
 MODEL = Allowed(_COMPRESSORS, "iufUO", chunks=2**20, ratio=2**12)
