@@ -78,7 +78,7 @@ def interruptible(arrived: list[int]) -> Iterator[None]:
 
 
 def _heed(handler: Handler) -> dict[int, Any]:
-    """Set the handler of all signals but ignored ones (SIGHUP under nohup); return the old ones."""
+    """Set the handler of signals, except ignored ones (under nohup); return the old handlers."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     heeded = {n: one for n, one in before.items() if one is not signal.SIG_IGN}
     for number in heeded:

@@ -165,7 +165,7 @@ LEARNING = (
         type=int,
     ),
 )
-"""Options of commands that fit."""
+"""Options of commands that fit a method."""
 
 WRITING = (
     option("--resume", "Continue an interrupted run; if there is none, begin a new run."),

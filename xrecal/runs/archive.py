@@ -232,7 +232,7 @@ def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.D
 
 
 def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
-    """Raise ValueError if files have different single leads or places: they cannot be joined."""
+    """Raise ValueError if files differ in their single lead or place, so they cannot be joined."""
     (path, of_all), *others = parts.items()
     for name in labels:
         for other, part in others:

@@ -116,7 +116,7 @@ class Cycle:
         reissue: bool = False,
         covariates: Part | Given = None,
     ) -> Outcome:
-        """Do the work that is due: learn, issue, score and monitor.
+        """Do the work that is due: learn cases, issue forecasts, score and monitor earlier ones.
 
         Parameters
         ----------

@@ -205,7 +205,7 @@ class Target:
         return True
 
     def _require_name(self) -> None:
-        """Raise an error if the path has an unknown ending, has no folder, or is an input."""
+        """Raise an error if the path is an input, has an unknown ending, or lacks its folder."""
         self.file_format()  # raises an error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))

@@ -30,7 +30,7 @@ _MEANT_FOR_FILES = {"missing_value", "scale_factor", "add_offset", "coordinates"
 def to_plain(dataset: xr.Dataset) -> xr.Dataset:
     """Convert variables to numbers and text; record the original types in the attribute ``RECORD``.
 
-    The result has no encodings of the inputs (packing, fill values), so files round no number.
+    The result has no encodings of the inputs (packing, fill values), so nothing is rounded.
 
     Raises
     ------

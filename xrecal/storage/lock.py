@@ -34,7 +34,7 @@ class Holder:
 
 
 def lock_of(path: Path) -> Path:
-    """Path of the lock file of a path."""
+    """Return the path of the lock file for ``path``."""
     return path.with_name(f"{path.name}.lock")
 
 

@@ -204,7 +204,8 @@ def _count_chunks(path: Path) -> dict[str, Any]:
 def require_whole(path: Path, what: str) -> None:
     """Raise ValueError if a Zarr store has lost chunks, which readers would take for fill values.
 
-    Stores of other software pass, because they lack the record that :func:`seal` makes.
+    The check needs the record that :func:`seal` makes. Stores of other software have no record and
+    cause no error.
     """
     import zarr
 
