@@ -1,7 +1,7 @@
-"""The program ``xrecal``, and what signals do to it: Ctrl-C, and SIGTERM and SIGHUP as well.
+"""The program ``xrecal``, and its answers to signals: Ctrl-C, SIGTERM and SIGHUP.
 
-It stands beside the package and takes nothing from it, so that a signal is heeded from the
-beginning: importing the package takes a second, and from a slow disk many.
+This module sets the handlers of signals before it imports the package. So the program answers a
+signal even during the import, which takes a second, or many seconds from a slow disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 Handler = Callable[[int, FrameType | None], Any]
 
 FAILED = 5
-"""Exit code of computing or writing that failed."""
+"""Exit code if computing or writing fails."""
 
 SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -26,7 +26,7 @@ SIGNALS = [
 
 
 def main() -> None:
-    """Run the command."""
+    """Set the handlers of signals, then run the command."""
     _heed(end_at_once)
     from xrecal.cli import main as command
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def end_at_once(number: int, _: FrameType | None = None) -> None:
-    """Answer a signal where there is nothing to clean up, or no time to."""
+    """End the program at a signal, with a message but without cleaning up."""
     code, message = exit_code(number), "interrupted"
     if "--json" in sys.argv:
         failed = {"command": sys.argv[1], "status": message, "error": message, "exit_code": code}
@@ -49,18 +49,19 @@ def end_at_once(number: int, _: FrameType | None = None) -> None:
 
 
 def exit_code(number: int) -> int:
-    """Exit code of a program that a signal has ended: 130 after Ctrl-C."""
+    """Return the exit code of a program that a signal has ended, such as 130 after Ctrl-C."""
     return 128 + number
 
 
 @contextmanager
 def interruptible(arrived: list[int]) -> Iterator[None]:
-    """Within, the first signal raises KeyboardInterrupt, and the second ends the program at once.
+    """Context in which the first signal raises KeyboardInterrupt and the second ends the program.
 
     Parameters
     ----------
     arrived : list of int
-        Receives the number of the first signal: libraries turn KeyboardInterrupt into other errors.
+        List to which the first signal adds its number. The caller needs the number because
+        libraries may turn KeyboardInterrupt into other errors.
     """
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -77,7 +78,7 @@ def interruptible(arrived: list[int]) -> Iterator[None]:
 
 
 def _heed(handler: Handler) -> dict[int, Any]:
-    """Give signals to a handler, but those that are ignored, as under nohup; handlers before."""
+    """Set the handler of signals, except ignored ones (under nohup); return the old handlers."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     heeded = {n: one for n, one in before.items() if one is not signal.SIG_IGN}
     for number in heeded:
@@ -86,7 +87,7 @@ def _heed(handler: Handler) -> dict[int, Any]:
 
 
 def _leave(code: int) -> None:
-    """Exit without waiting for tasks that are running, which may take long."""
+    """Exit without waiting for running tasks, which may take long."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -204,8 +204,8 @@ def test_forecasts_and_observations_in_one_file(files):
     xr.Dataset({"fc": NEW, "ob": VERIFIED}).to_netcdf(both)
     told = refused("score", both, both)
     assert told == (
-        "'fc' of the observations has members, as forecasts do; name what verified: --variable fc "
-        "--observed-variable NAME, one of ['ob']"
+        "'fc' of the observations has members, as forecasts do; name the observed variable: "
+        "--variable fc --observed-variable NAME, one of ['ob']"
     )
     done = succeed("score", both, both, "--variable", "fc", "--observed-variable", "ob", "--json")
     expected = NEW.recal.crps(VERIFIED).mean().item()

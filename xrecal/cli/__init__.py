@@ -1,4 +1,4 @@
-"""The command ``xrecal``: fit, apply, score and compare on files, block by block."""
+"""The program ``xrecal``: fit, recalibrate, score and compare forecasts in files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run the command, or exit with the name of the library to install."""
+    """Run the program; if click is missing, exit with a message on how to install it."""
     if find_spec("click") is None:
         sys.exit("xrecal: the command line needs click; use pip install 'xrecal[cli,io]'")
     from .commands import xrecal
@@ -19,7 +19,7 @@ def main() -> None:
 
 
 def _print_fault(*fault: Any) -> None:
-    """Print the traceback of a bug in xrecal, with names and labels quoted."""
+    """Print the traceback of a bug in xrecal, with special characters escaped."""
     from .words import quoted
 
     sys.stderr.write(quoted("".join(traceback.format_exception(*fault)), "\n"))

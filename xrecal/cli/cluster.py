@@ -1,4 +1,4 @@
-"""Computation on a Dask cluster, which may not answer, may lack workers, or may be lost."""
+"""Computation on a Dask cluster, with errors if it does not answer, has no worker or is lost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any
 import click
 
 LOOK_SECONDS = 1
-"""Seconds without a result, after which ``Cluster`` looks whether there are workers."""
+"""Number of seconds without a result after which ``Cluster`` checks that there are workers."""
 
 CLOSE_SECONDS = 5
-"""Seconds to wait while a connection closes."""
+"""Longest wait for a connection to close, in seconds."""
 
 
 class UnreachableError(ConnectionError):
-    """No scheduler answers, or it has no workers."""
+    """Error if a scheduler does not answer, has no workers, or loses the connection."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Cluster:
     client: Any
     address: str
     timeout: float
-    """Seconds to wait for an answer of the scheduler, and for a worker."""
+    """Longest wait for an answer of the scheduler, and for a worker, in seconds."""
 
     def require_worker(self) -> None:
         """Wait for a worker if there is none.
@@ -42,7 +42,7 @@ class Cluster:
         Raises
         ------
         UnreachableError
-            If no worker comes in time, or the scheduler does not answer.
+            If no worker connects in time, or the scheduler does not answer.
         """
         end = monotonic() + self.timeout
         while not self._workers(end):
@@ -54,7 +54,7 @@ class Cluster:
             sleep(0.1)
 
     def _workers(self, end: float) -> Any:
-        """Workers and their threads, from the scheduler."""
+        """Ask the scheduler for its workers and their numbers of threads."""
         seconds = max(end - monotonic(), 0.1)
         try:
             return self.client.sync(self.client.scheduler.ncores, callback_timeout=seconds)
@@ -62,7 +62,7 @@ class Cluster:
             raise _lost(self.address, error) from error
 
     def compute(self, collections: list[Any], *, quiet: bool) -> list[Any]:
-        """Compute Dask collections together, with a progress bar on standard error."""
+        """Compute Dask collections together, with a progress bar on standard error unless quiet."""
         from dask.base import unpack_collections
         from distributed import CancelledError
 
@@ -82,7 +82,7 @@ class Cluster:
             raise _lost(self.address, error) from error
 
     def _ended(self, futures: list[Any]) -> Iterator[Any]:
-        """Yield futures as they end."""
+        """Yield each future (result of a task) when its task ends."""
         ended: SimpleQueue[Any] = SimpleQueue()
         for future in futures:
             future.add_done_callback(ended.put)
@@ -102,9 +102,9 @@ def connected(address: str, timeout: float) -> Iterator[Cluster]:
     Raises
     ------
     UnreachableError
-        If no scheduler answers in time, no worker comes in time, or the connection is lost.
+        If no scheduler answers in time, no worker connects in time, or the connection is lost.
     ImportError
-        If distributed is missing.
+        If the library distributed is not installed.
     """
     if find_spec("distributed") is None:
         raise ImportError("--scheduler needs distributed; use pip install distributed")
@@ -130,10 +130,10 @@ def connected(address: str, timeout: float) -> Iterator[Cluster]:
 
 
 def _knock(address: str, timeout: float) -> None:
-    """Contact a scheduler; raise OSError if there is none, ValueError for an impossible address.
+    """Contact a scheduler; raise OSError if there is none, ValueError if the address is invalid.
 
-    A thread makes the contact, and this function leaves it running after the time-out. The
-    time-outs of distributed do not work if the other side is silent.
+    A thread waits for the answer. After the time-out this function raises TimeoutError and leaves
+    the thread running, because the time-outs of distributed fail if the scheduler is silent.
     """
     from distributed import rpc
     from distributed.comm.addressing import get_address_host_port
@@ -141,7 +141,7 @@ def _knock(address: str, timeout: float) -> None:
     answers: SimpleQueue[Any] = SimpleQueue()
 
     async def ask() -> Any:
-        """Ask for the cores of the workers, which every scheduler knows."""
+        """Ask for the cores of the workers: every scheduler can answer this question."""
         async with rpc(address) as scheduler:
             return await scheduler.ncores()
 

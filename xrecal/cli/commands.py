@@ -1,4 +1,4 @@
-"""The program: a group of commands, defined in other files."""
+"""The group of all commands of ``xrecal``; other modules define the commands."""
 
 from __future__ import annotations
 

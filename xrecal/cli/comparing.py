@@ -18,26 +18,26 @@ from .writing import LEARNED, known, numbers_of, pair, run_of, table_of
 
 
 def _require_one_method(given: dict[str, Any]) -> None:
-    """Raise UsageError for settings that could belong to several methods."""
+    """Raise UsageError if settings of a method are given, but not exactly one method."""
     if given["settings"] and len(given["methods"]) != 1:
         raise click.UsageError("--option belongs to one method; give one --method with it")
 
 
 SPANS = {
-    "--gap": "Cases, or time such as 5D, beside the predicted cases: fits do not learn from them.",
+    "--gap": "Cases, or time such as 5D, that fits leave out on both sides of predicted cases.",
     "--window": "With --by rolling: length of the past that a fit learns from; by default all.",
-    "--every": "With --by rolling: time between two fits, or with --refit between two updates.",
-    "--refit": "With --by rolling: time between two fits of a model that is updated in between.",
+    "--every": "With --by rolling: time between two fits or, with --refit, between two updates.",
+    "--refit": "With --by rolling: time between two fits; --every sets the updates in between.",
 }
-"""Options with a number of cases or a length of time."""
+"""Options whose value is a number of cases or a length of time, with their help texts."""
 SPLITS = ("by", "gap", "window", "every", "refit")
-"""Options that split a hindcast."""
+"""Options that set how cross-validation splits a hindcast."""
 
 KINDS = ("block", "year", "retrospective", "rolling")
-"""Ways to split a hindcast; any other --by names rows."""
+"""Values of --by that split a hindcast; any other value names the rows of the table."""
 
 NUMBERS = ("pit_p_value", "skce", "skce_p_value")
-"""Names of the numbers for a comparison at a single location."""
+"""Names of the numbers that JSON has only if there is a single location."""
 
 
 @command(
@@ -48,14 +48,14 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
         "methods",
         type=MethodType(),
         multiple=True,
-        help="Method to compare; may be repeated. By default EMOS, CKME and LinearPool.",
+        help="Method to compare; you may repeat this option. By default EMOS, CKME and LinearPool.",
     ),
     option(
         "--by",
-        "Cases predicted together: fifths (block), years (year), fifths from earlier cases "
-        "(retrospective), or the cases up to the next fit (--every) from earlier cases "
-        "(rolling). Or rows of the table: a dimension of places or leads, or the season. Or "
-        "both, as in year,season.",
+        "Split of the cases: fifths (block), years (year), fifths predicted from earlier cases "
+        "(retrospective), or cases up to the next fit (see --every), predicted from earlier "
+        "cases (rolling). Or rows of the table: a dimension of places or leads, or season. Or "
+        "both a split and rows, as in year,season.",
         "SPLIT|DIM|season,...",
         like=xrecal.compare,
         callback=values.names,
@@ -63,7 +63,7 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     *(option(name, text, "N|TIME", callback=values.span) for name, text in SPANS.items()),
     option(
         "--forecast",
-        "Score these forecasts by fits to the whole hindcast, instead of cross-validation.",
+        "Score these forecasts after fits to the whole hindcast; by default, cross-validate.",
         "FILE",
     ),
     DRY_RUN,
@@ -116,7 +116,10 @@ def compare(
 
 
 def _by_method(table: xr.Dataset, *, of_all: bool = False) -> dict[str, dict[str, float | None]]:
-    """Numbers of each method, over all locations of a table; seconds only for the whole table."""
+    """Return scores and tests of each method over all locations of a table.
+
+    ``of_all`` adds the computing times, which exist only for the whole table.
+    """
     cases = table["n_cases"]
     others = [d for d in table["crps"].dims if d != "method"]
     whole = "overall_" if others else ""
@@ -143,7 +146,10 @@ def _by_method(table: xr.Dataset, *, of_all: bool = False) -> dict[str, dict[str
 def _planned(
     past: xr.Dataset, observed: Any, methods: Any, options: dict[str, Any], *, with_new: bool
 ) -> Result:
-    """The plan of each method: of its cross-validation, or of its fit to the whole hindcast."""
+    """Return the plan of the cross-validation of each method.
+
+    With ``with_new``, return the plan of the fit to the whole hindcast instead.
+    """
     options["by"] = next((one for one in options["by"] if one in KINDS), "block")
     if with_new:
         options = {name: value for name, value in options.items() if name not in SPLITS}

@@ -1,4 +1,4 @@
-"""Daily commands: the cycle, and compiling ahead."""
+"""Commands for daily work: ``cycle``, ``report`` and ``warm``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTED = {
     "empty": "empty",
     "refused": "refused",
 }
-"""Starts that are not issued now, by reason."""
+"""Fields of an outcome that count other starts than ``issued``, with the words to print."""
 
 
 def _one_product(given: dict[str, Any]) -> None:
@@ -38,19 +38,19 @@ def _one_product(given: dict[str, Any]) -> None:
     click.argument("model"),
     option(
         "--forecasts",
-        "New forecasts, and older ones that have not verified yet; paths as for --observations.",
+        "New forecasts, and older ones that have not verified yet; paths as in --observations.",
         "F",
         multiple=True,
         required=True,
     ),
     option(
         "--observations",
-        "Observations: file, store or pattern such as 'obs/*.nc'; may be repeated.",
+        "Observations: file, store or pattern such as 'obs/*.nc'; you may repeat this option.",
         "O",
         multiple=True,
         required=True,
     ),
-    option("--output", "Folder of the cycle.", "OUT", required=True),
+    option("--output", "Folder of the cycle; the first run makes it.", "OUT", required=True),
     COVARIATES,
     option("--quantiles", "Issue these quantiles, such as 0.1,0.5,0.9.", **QUANTILES),
     option("--members", "Issue N equally likely members.", "N", type=count(1)),
@@ -58,14 +58,24 @@ def _one_product(given: dict[str, Any]) -> None:
     OBSERVED,
     option(
         "--keep",
-        "Number of models to keep: more than the starts within the longest lead.",
+        "Number of models to keep; it must exceed the number of starts within the longest lead.",
         "N",
         like=xrecal.Cycle,
         type=count(1),
     ),
-    option("--reissue", "Issue past starts again if their models are kept."),
-    option("--model-at", "Go back to the model of this date.", "DATE", callback=values.date),
-    option("--now", "Time in UTC; by default the time of the clock.", "DATE", callback=values.date),
+    option("--reissue", "Issue forecasts again that are in the folder, if their models are kept."),
+    option(
+        "--model-at",
+        "Go back to the model of this date: remove the models of later starts.",
+        "DATE",
+        callback=values.date,
+    ),
+    option(
+        "--now",
+        "Current time in UTC; by default the time of the clock.",
+        "DATE",
+        callback=values.date,
+    ),
     *WATCHING,
     check=_one_product,
 )
@@ -77,13 +87,13 @@ def cycle(
     output: str,
     **given: Any,
 ) -> Result:
-    """Do the work of a day: learn verified cases, issue, score, and monitor the calibration.
+    """Do the work of a day: learn verified cases, issue forecasts, score and monitor earlier ones.
 
-    MODEL is the first fit; the command does not change it. The folder of --output gets forecasts/,
-    models/, scores.nc, monitor.nc, status.json and status.txt. The command issues every start that
-    has no forecast in the folder yet, in order. Each start gets the model that has learned all
-    cases verified at that start. You may repeat the command: it skips finished work.
-    docs/cycle.md has examples.
+    MODEL is the first fit; the command does not change it. The command writes forecasts/, models/,
+    scores.nc, monitor.nc, status.json and status.txt to the folder of --output. It issues a
+    forecast for every start that has none in the folder yet, in order of the starts. The model
+    that issues the forecast of a start has learned all cases that had verified at that start. You
+    may repeat the command: it skips finished work. docs/cycle.md has examples.
     """
     of_run = {name: given.pop(name) for name in ("now", "model_at", "reissue", "covariates")}
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
@@ -132,7 +142,7 @@ def text_of(data: dict[str, Any]) -> str:
 
 
 def _scores(means: dict[str, Any], units: str) -> str:
-    """Mean scores as text."""
+    """Return mean scores as text."""
     raw = means["crps_raw"]
     return f"CRPS {means['crps']:.4g} {units}, raw {raw:.4g}, {means['n']} cases"
 
@@ -151,7 +161,7 @@ def _scores(means: dict[str, Any], units: str) -> str:
 def report(session: Session, folder: str, page: str, days: int) -> Result:
     """Draw the last months of the cycle in FOLDER on PAGE (.pdf or .png).
 
-    The page has scores and coverage by lead, the monitor, and the status in words.
+    The page shows scores and coverage by lead, the evidence of the monitor, and the status as text.
     """
     require_local_figure("the page", page)
     xrecal.Cycle(folder).report(page, days=days)
@@ -160,9 +170,10 @@ def report(session: Session, folder: str, page: str, days: int) -> Result:
 
 @command()
 def warm(session: Session) -> Result:
-    """Compile all functions ahead, on this machine or on each worker of a cluster.
+    """Compile all functions before their first use, on this machine or each worker of a cluster.
 
-    The user's cache, or the folder XRECAL_CACHE_DIR, keeps the compiled functions.
+    The command stores the compiled functions in the folder that the environment variable
+    XRECAL_CACHE_DIR names, by default in the user's cache.
     """
     cluster = session.cluster
     made = [compile_all()] if cluster is None else [*cluster.client.run(compile_all).values()]

@@ -1,4 +1,4 @@
-"""Commands and their options: each option is declared once, with the default of the function."""
+"""Options of commands; the default of an option is that of the Python function."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .session import Result, Session, run
 from .words import quoted
 
 Parameter: TypeAlias = Callable[[Any], Any]
-"""Decorator that adds an argument or an option."""
+"""Decorator that adds an argument or an option to a command."""
 
 
 class Commands(click.Group):
-    """Commands whose error messages quote foreign texts of a wrong command line."""
+    """Group of commands whose error messages escape special characters of the typed text."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -38,28 +38,29 @@ def group() -> None:
     """Recalibrate ensemble forecasts in netCDF files and Zarr stores.
 
     Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not reachable
-    or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended. After 129, 130
-    and 143, --resume continues. cycle and monitor: 10 done with alarms, 11 nothing new.
+    or without workers, 5 computing or writing failed. A signal has ended the command: 129 hang-up,
+    130 Ctrl-C, 143 termination; repeat the command with --resume to continue. cycle and monitor:
+    10 done, but there are alarms. cycle: 11 nothing new.
     """
 
 
 def option(
     name: str, help_text: str, metavar: str | None = None, like: Any = None, **more: Any
 ) -> Parameter:
-    """An option of a command.
+    """Make an option of a command.
 
     Parameters
     ----------
     name : str
         Name on the command line.
     help_text : str
-        Sentence for ``--help``.
+        Text that ``--help`` shows.
     metavar : str, optional
-        Placeholder of the value. An option without it, and without a type, is a flag.
+        Placeholder of the value in the help. An option without placeholder and type is a flag.
     like : callable, optional
-        Function with a parameter of this name; the option has its default.
+        Function with a parameter of the same name, whose default the option takes.
     **more
-        As for ``click.option``.
+        Further keywords of ``click.option``.
     """
     if like is not None:
         default = inspect.signature(like).parameters[name[2:].replace("-", "_")].default
@@ -70,12 +71,12 @@ def option(
 
 
 def count(least: int) -> click.IntRange:
-    """Type of an option whose value is an integer."""
+    """Type of an option whose value is an integer of at least ``least``."""
     return click.IntRange(min=least)
 
 
 COMPUTING = (
-    option("--scheduler", "Address of the scheduler of a Dask cluster to compute on.", "ADDRESS"),
+    option("--scheduler", "Compute on the Dask cluster with the scheduler at ADDRESS.", "ADDRESS"),
     option(
         "--timeout",
         "Longest wait for the scheduler, and for a worker.",
@@ -84,14 +85,14 @@ COMPUTING = (
         default=60,
         show_default=True,
     ),
-    option("--quiet", "Show no progress bar. Only a terminal shows one."),
+    option("--quiet", "Show no progress bar. By default a terminal shows one, a log file none."),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
-"""Options of all commands."""
+"""Options that all commands have."""
 
-VARIABLE = option("--variable", "Forecast variable; by default all.", "NAME")
-OBSERVED = option("--observed-variable", "Name of the observations of --variable.", "NAME")
-DRY_RUN = option("--dry-run", "Print the plan of the work, and stop.")
+VARIABLE = option("--variable", "Forecast variable to use; by default all of them.", "NAME")
+OBSERVED = option("--observed-variable", "Variable with the observations of --variable.", "NAME")
+DRY_RUN = option("--dry-run", "Print the plan of the work without doing it.")
 
 READING = (
     VARIABLE,
@@ -116,7 +117,7 @@ ROLES = (
     option("--dim", "The dimension of cases, such as time.", "DIM"),
     option("--member-dim", "The dimension of members.", "DIM"),
 )
-"""Options for dimensions and observations of a hindcast."""
+"""Options that name the observations and the dimensions of forecasts."""
 
 LEARNING = (
     click.option(
@@ -125,18 +126,20 @@ LEARNING = (
         metavar="KEY=VALUE",
         multiple=True,
         callback=values.pairs,
-        help="Setting of the method, such as gap=5D or bounds=[0,null]; may be repeated.",
+        help="Setting of the method, such as gap=5D or bounds=[0,null]; you may repeat --option.",
     ),
     option(
         "--condition-on",
-        "Covariate: season, a coordinate of the forecasts or one of --covariates; may be repeated.",
+        "Covariate of the method: season, a coordinate of the forecasts, or a variable of "
+        "--covariates; you may repeat this option.",
         "NAME",
         multiple=True,
         callback=values.one_or_several,
     ),
     option(
         "--pool",
-        "Learn from the cases of all positions along these dimensions, or of a window of N.",
+        "Let each fit learn from the cases of all positions along these dimensions, or of a "
+        "window of N positions.",
         "DIM,... | DIM=N,...",
         callback=values.pool,
     ),
@@ -148,31 +151,32 @@ LEARNING = (
     ),
     option(
         "--choose",
-        "Places that choose settings together: all, each alone, or those along these dimensions.",
+        "Places that choose settings together: all of one kind (together), each place alone "
+        "(each), or those along these dimensions.",
         "together|each|DIM,...",
         like=xrecal.compare,
         callback=values.choose,
     ),
     option(
         "--min-samples",
-        "Locations with fewer cases get no fit.",
+        "Smallest number of cases of a fit; locations with fewer cases get no fit.",
         "N",
         like=xrecal.compare,
         type=int,
     ),
 )
-"""Options of commands that fit."""
+"""Options of commands that fit a method."""
 
 WRITING = (
-    option("--resume", "Continue an interrupted run; begin if there is none."),
+    option("--resume", "Continue an interrupted run; if there is none, begin a new run."),
     option("--overwrite", "Replace an existing result."),
-    option("--force", "Run even if a task may need more memory than there is."),
+    option("--force", "Run even if a task may need more memory than is available."),
     DRY_RUN,
 )
 """Options of commands that write a result."""
 
 QUANTILES: dict[str, Any] = {"metavar": "Q,...", "callback": values.quantile_levels}
-"""Keywords of click for options that take quantile levels."""
+"""Keywords of :func:`option` for options whose values are quantile levels."""
 
 WATCHING = (
     option(
@@ -203,9 +207,10 @@ WATCHING = (
 def command(
     *parameters: Parameter, check: Callable[[dict[str, Any]], None] | None = None
 ) -> Callable[[Callable[..., Result]], click.Command]:
-    """Decorator that turns a function of a session and parameters into a command.
+    """Return a decorator that makes a command of a function.
 
-    ``check`` raises UsageError for values that exclude each other, before anything else.
+    The function gets a session and the values of the ``parameters``. Before the function runs,
+    ``check`` raises UsageError if values exclude each other.
     """
 
     def decorate(function: Callable[..., Result]) -> click.Command:

@@ -1,4 +1,4 @@
-"""The command that prints scores and tests of forecasts, and draws a page."""
+"""The command ``score``, which prints scores and tests of forecasts, and may draw a page."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
-"""Forecasts to count: the role of a variable beside them, and the limit that it exceeds."""
+"""For each role of a variable beside the forecasts: names of its count in JSON and in text, and the
+limit above which a forecast counts."""
 
 
 TABLE = dict(sorted(diagnostics.SCORES.items()))
 OF_EVENTS = [name for name, score in TABLE.items() if score.thresholds]
-"""Scores with thresholds."""
+"""Names of the scores that need thresholds."""
 SCORES = [name for name in TABLE if name != "crps" and name not in OF_EVENTS]
-"""Other scores, besides the CRPS, which is always printed."""
+"""Names of the other scores, without the CRPS, which is always printed."""
 
 NOT_KNOWN = "not known: too few cases, no case with the event, or no case without it"
 
 
 def _require_thresholds(given: dict[str, Any]) -> None:
-    """Raise UsageError for an option that needs another option, or has no effect."""
+    """Raise UsageError if an option has no effect, or needs another option."""
     lacking = [name for name in given["scores"] if name in OF_EVENTS]
     if lacking and given["threshold"] is None:
         raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
@@ -50,19 +51,19 @@ def _require_thresholds(given: dict[str, Any]) -> None:
         "scores",
         type=click.Choice([*SCORES, *OF_EVENTS]),
         multiple=True,
-        help="Another score; may be repeated.",
+        help="Score to print besides the CRPS; you may repeat this option.",
     ),
     option(
         "--threshold",
-        "Thresholds of events, and edges between categories.",
+        "Thresholds of events, or limits between categories.",
         "V,...",
         callback=values.numbers,
     ),
-    option("--summary", "Print bias, spread, coverage and tests of calibration too."),
-    option("--report", "Write a page of evidence to PAGE (.pdf or .png).", "PAGE"),
+    option("--summary", "Also print bias, spread, coverage and tests of calibration."),
+    option("--report", "Draw scores, tests and diagrams on PAGE (.pdf or .png).", "PAGE"),
     option(
         "--raw",
-        "Forecasts before recalibration, to compare with on the page of --report.",
+        "Forecasts before recalibration; the page of --report compares FORECAST with them.",
         "FILE",
     ),
     *ROLES,
@@ -70,11 +71,12 @@ def _require_thresholds(given: dict[str, Any]) -> None:
     check=_require_thresholds,
 )
 def score(session: Session, forecast: str, observations: str, **given: Any) -> Result:
-    """Print the mean CRPS of FORECAST, in any form, against OBS; with options also other evidence.
+    """Print the mean CRPS of FORECAST (any form of forecast) and, with options, other scores.
 
-    A score is the result of the Python function of this name, over all cases and locations. roc,
-    economic_value, anomaly_correlation and generalised_discrimination are computed at each location
-    and then averaged. --summary tests each location.
+    Each score is the result of the Python function with the same name, over all cases and
+    locations. The command computes roc, economic_value, anomaly_correlation and
+    generalised_discrimination at each location, and then averages them over the locations.
+    --summary tests the calibration at each location.
     """
     run = run_of(session, given)
     opened, observed = pair(run, forecast, observations, given, "forecast", beside=True)
@@ -102,7 +104,7 @@ def score(session: Session, forecast: str, observations: str, **given: Any) -> R
 
 
 def _lazy(forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Lazy results of a variable: CRPS and number of cases, other scores, the summary."""
+    """Return lazy results of a variable: CRPS, number of cases, other scores and the summary."""
     member_dim = {"member_dim": given["member_dim"]}
     crps = _only(diagnostics.crps(forecast, observed, **member_dim))
     found: dict[str, Any] = {
@@ -118,7 +120,7 @@ def _lazy(forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 def _score(
     name: str, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 ) -> xr.DataArray:
-    """A score over all dimensions of the forecast."""
+    """Return a score over all dimensions of the forecast."""
     of = TABLE[name]
     whole = [one.chunk(-1) if of.whole else one for one in (forecast, observed)]
     options = {} if of.thresholds is None else {of.thresholds: given["threshold"]}
@@ -131,7 +133,7 @@ def _score(
 
 
 def _only(scores: xr.DataArray | xr.Dataset) -> xr.DataArray:
-    """Scores in a Dataset of one variable."""
+    """Return scores as a DataArray; a Dataset of scores must have one variable."""
     if isinstance(scores, xr.DataArray):
         return scores
     (values,) = scores.data_vars.values()
@@ -139,7 +141,7 @@ def _only(scores: xr.DataArray | xr.Dataset) -> xr.DataArray:
 
 
 def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Results of a variable, as data and as lines."""
+    """Return the results of a variable, as data and as lines of text."""
     mean, n_cases = found["crps"].item(), found["n_cases"].item()
     units = shown_units(found["crps"].attrs)
     data: dict[str, Any] = {"crps": number(mean), "units": units, "n_cases": n_cases}
@@ -158,7 +160,7 @@ def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
 
 
 def _plain(values: xr.DataArray) -> Any:
-    """A number, or numbers by label along each dimension."""
+    """Return a single number, or a dict from labels to numbers for each dimension."""
     if not values.ndim:
         return number(values.item())
     dim = values.dims[0]
@@ -167,7 +169,7 @@ def _plain(values: xr.DataArray) -> Any:
 
 
 def _labelled(values: xr.DataArray) -> list[tuple[str, float]]:
-    """Numbers with their labels as text."""
+    """Return each number with the text of its labels."""
     if not values.ndim:
         return [("", values.item())]
     dim = values.dims[0]
@@ -180,7 +182,7 @@ def _labelled(values: xr.DataArray) -> list[tuple[str, float]]:
 
 
 def _plain_summary(summary: xr.Dataset) -> dict[str, Any]:
-    """Numbers of one location, or the median, minimum and maximum of several."""
+    """Return the numbers of one location, or their median and range over several locations."""
     found: dict[str, Any] = {}
     for name, of_all in summary.data_vars.items():
         for label, part in _parts(str(name), of_all):
@@ -199,7 +201,7 @@ def _plain_summary(summary: xr.Dataset) -> dict[str, Any]:
 
 
 def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
-    """A variable of the summary, or its parts by the level of an interval."""
+    """Return a variable of the summary, split by the levels of intervals if it has levels."""
     if "level" not in values.dims:
         return [(name, values)]
     levels = values["level"].to_numpy().tolist()
@@ -207,7 +209,7 @@ def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
 
 
 def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
-    """Number of forecasts above the limit of each ancillary variable, by its role."""
+    """Count the values of each variable beside the forecasts that exceed its limit, by role."""
     beside = str(forecasts[name].attrs.get("ancillary_variables", "")) if name in forecasts else ""
     roles = {
         forecasts[one].attrs.get("role"): forecasts[one]
@@ -241,7 +243,7 @@ def _write_report(
 
 
 def _raw(run: xrecal.Run, path: str, forecast: xr.Dataset) -> xr.Dataset:
-    """The raw forecast of the same variable, or the only raw forecast in the file."""
+    """Return the raw forecast of the variable of ``forecast``, or the only one in the file."""
     by_name = run.by_variable(run.open(path, "raw"))
     (wanted,) = run.by_variable(forecast)
     if wanted not in by_name and len(by_name) > 1:

@@ -1,4 +1,4 @@
-"""One run of a command: scheduler, output and exit code."""
+"""A run of a command: connection to a scheduler, printed result and exit code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from .cluster import Cluster, UnreachableError, connected
 from .words import in_options, quoted
 
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
-"""Exit codes besides 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and signals."""
+"""Exit codes for refused inputs, an unreachable scheduler, and failed computing or writing. Others
+are 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and those after signals."""
 
 ALARMED, NOTHING_NEW = 10, 11
-"""Exit codes of the daily cycle and the monitor after finished work."""
+"""Exit codes after finished work: there are alarms (``cycle``, ``monitor``), or nothing is new
+(``cycle``)."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a full disk, an exhausted quota, and a limit on the size of files."""
+"""Numbers of the errors for a full disk, an exhausted quota, and a file that is too large."""
 
 _REMEDY = "; make room, or raise the limit (ulimit -f), and repeat the command"
 
@@ -46,7 +48,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Session:
-    """Dask on this machine or on a cluster."""
+    """Settings with which a command computes, on this machine or on a cluster."""
 
     cluster: Cluster | None
     quiet: bool
@@ -99,12 +101,12 @@ def run(
 
 
 def _json(data: dict[str, Any]) -> str:
-    """JSON in ASCII, with DEL escaped, the only other character that terminals do not show."""
+    """Return JSON in ASCII, with an escape also for DEL, which terminals do not show."""
     return json.dumps(data, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def _print(text: str, command: str) -> int:
-    """Print a result; return the exit code, also if standard output fails, as on a full disk."""
+    """Print a result; return 0, or ``FAILED`` if the disk of standard output is full."""
     try:
         click.echo(quoted(text, "\n"))
     except OSError as error:
@@ -117,18 +119,18 @@ def _print(text: str, command: str) -> int:
 
 
 def _print_aside(text: str) -> None:
-    """Print a line on standard error; ignore a closed standard error, as it has no reader."""
+    """Print a line to standard error; print nothing if standard error is closed."""
     with suppress(OSError):
         click.echo(quoted(text), err=True)
 
 
 def is_terminal() -> bool:
-    """Return whether standard error is a terminal; a log gets no progress bar."""
+    """Return whether standard error is a terminal; only a terminal shows progress bars."""
     return sys.stderr.isatty()
 
 
 def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] | None:
-    """Exit code, status and message for the error of a command; None for a bug in xrecal.
+    """Return exit code, status and message for the error of a command; None for a bug in xrecal.
 
     After a signal, any error counts as a consequence of the signal.
     """
@@ -146,13 +148,13 @@ def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] |
 
 
 def _is_of_reading(error: BaseException) -> bool:
-    """Return whether an error comes from a damaged file; libraries raise errors of any class."""
+    """Return whether an error, of any class, arose while xarray read a file."""
     frames = (frame for frame, _ in walk_tb(error.__traceback__))
     return any(f.f_globals.get("__name__", "").startswith("xarray.backends") for f in frames)
 
 
 def _interrupted() -> str:
-    """Advice after a signal; only a command with ``--resume`` can continue a result."""
+    """Return the message after a signal, with advice on how to continue."""
     command = click.get_current_context().command
     if any(option.name == "resume" for option in command.params):
         return "interrupted; finished work is kept, repeat the command with --resume"
@@ -172,7 +174,7 @@ def _is_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Print warnings as one line each on standard error."""
+    """Context in which each warning is printed as one line to standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         _print_aside(f"warning: {in_options(message)}")

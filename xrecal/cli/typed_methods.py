@@ -1,4 +1,4 @@
-"""Methods on the command line: by name, or as in Python."""
+"""Methods as typed on the command line: a name, or an expression as in Python."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _CLASSES = {cls.__name__: cls for cls in METHODS.values()}
 
 
 class TypedMethod(NamedTuple):
-    """A method and its settings as typed, not yet checked."""
+    """Class of a method, and its settings as typed, which are not checked yet."""
 
     cls: type
     settings: dict[str, Any]
 
     def method(self, more: Iterable[tuple[str, str]] = ()) -> Any:
-        """The method, with further settings as typed.
+        """Make the method, with the further settings ``more`` as typed.
 
         Raises
         ------
         ValueError
-            If the method has no such setting, or it cannot have that value.
+            If the method has no setting of a given name, or a value is not valid.
         """
         given = {key: _made(value) for key, value in self.settings.items()}
         for key in given:
@@ -63,7 +63,7 @@ class TypedMethod(NamedTuple):
 
 
 class MethodType(click.Choice[str]):
-    """Option type: a method by name, such as emos, or as in Python, such as ``CKME(ridge=0.1)``."""
+    """Type of options whose value is a method, such as ``emos`` or ``CKME(ridge=0.1)``."""
 
     name = "method"
 
@@ -89,7 +89,7 @@ class MethodType(click.Choice[str]):
 
 
 def _read(node: ast.expr) -> Any:
-    """Plain values, and methods as a :class:`TypedMethod`; no code is run."""
+    """Read plain values, and methods as :class:`TypedMethod`, without running code."""
     name = node.func if isinstance(node, ast.Call) else node
     if isinstance(name, ast.Name):
         if name.id not in _CLASSES:
@@ -104,14 +104,14 @@ def _read(node: ast.expr) -> Any:
 
 
 def _made(value: Any) -> Any:
-    """A value with methods constructed from their typed form."""
+    """Return a value in which each :class:`TypedMethod` is replaced by its method."""
     if isinstance(value, TypedMethod):
         return value.method()
     return tuple(_made(one) for one in value) if type(value) is tuple else value
 
 
 def _value(text: str) -> Any:
-    """Numbers, true, false, null and lists of them in JSON; anything else is text."""
+    """Read numbers, true, false, null and lists of these as JSON, and all else as text."""
     try:
         value = json.loads(text)
     except ValueError:

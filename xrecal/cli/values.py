@@ -13,7 +13,7 @@ import numpy as np
 
 
 def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | int | None:
-    """Read the time at which a monitor restarts."""
+    """Read when the evidence restarts: year, never (None) or a number of cases."""
     if text in ("year", "never"):
         return None if text == "never" else text
     if text.isdigit() and int(text):
@@ -24,7 +24,7 @@ def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | in
 
 
 def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:
-    """A typed date without a time zone; for --now, the current one by default."""
+    """Read a date in UTC. Without a text, return the current time for --now, else None."""
     if text is None:
         clock = datetime.now(UTC).replace(tzinfo=None)
         return np.datetime64(clock, "us") if parameter.name == "now" else None
@@ -41,7 +41,7 @@ def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.d
 def pairs(
     _: click.Context, parameter: click.Parameter, given: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Typed settings of a method, by name."""
+    """Read settings of a method as pairs of name and text."""
     pairs = []
     for text in given:
         key, equals, value = text.partition("=")
@@ -54,24 +54,24 @@ def pairs(
 def one_or_several(
     _: click.Context, __: click.Parameter, given: tuple[str, ...]
 ) -> str | tuple[str, ...] | None:
-    """Convert names for a parameter: None, one name, or several."""
+    """Return None for no name, the name if there is one, and a tuple of several names."""
     return given[0] if len(given) == 1 else given or None
 
 
 def names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
-    """Names between commas; none for empty text."""
+    """Read names between commas; without a text, return an empty tuple."""
     return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def span(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
-    """A number of cases, or a length of time; None for empty text."""
+    """Return a number of cases as an integer, and a length of time or None unchanged."""
     return int(text) if text is not None and text.strip().isdigit() else text
 
 
 def pool(
     _: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[str, ...] | dict[str, int] | None:
-    """Dimensions of a pool, or widths of its window along each."""
+    """Read the dimensions to pool, or the width of the window along each dimension."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in text.split(",")]
@@ -88,7 +88,7 @@ def pool(
 
 
 def choose(_: click.Context, parameter: click.Parameter, text: str) -> str | tuple[str, ...]:
-    """Places that choose settings together: all, each alone, or along given dimensions."""
+    """Read which places choose settings together: together, each, or names of dimensions."""
     dims = tuple(dim.strip() for dim in text.split(","))
     if not all(dims):
         raise click.BadParameter(
@@ -98,7 +98,7 @@ def choose(_: click.Context, parameter: click.Parameter, text: str) -> str | tup
 
 
 def chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, int]:
-    """Sizes of blocks by dimension."""
+    """Read the sizes of blocks by dimension."""
     sizes = {}
     for part in [] if text is None else text.split(","):
         dim, _equals, size = part.partition("=")
@@ -111,7 +111,7 @@ def chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> di
 
 
 def numbers(_: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
-    """Increasing numbers."""
+    """Read increasing numbers; without a text, return None."""
     if text is None:
         return None
     found = _floats(text)
@@ -125,7 +125,7 @@ def numbers(_: click.Context, parameter: click.Parameter, text: str | None) -> l
 def quantile_levels(
     _: click.Context, parameter: click.Parameter, text: str | None
 ) -> list[float] | None:
-    """Increasing levels in [0, 1]."""
+    """Read increasing levels in [0, 1]; without a text, return None."""
     if text is None:
         return None
     levels = _floats(text)
@@ -139,7 +139,7 @@ def quantile_levels(
 
 
 def _floats(text: str) -> list[float]:
-    """Numbers and fractions such as 1/3; empty unless all are valid, finite, and increasing."""
+    """Read increasing numbers or fractions such as 1/3; an empty list if a part is invalid."""
     try:
         found = [float(Fraction(part.strip())) for part in text.split(",")]
     except (ValueError, ZeroDivisionError):

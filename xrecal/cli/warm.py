@@ -1,4 +1,4 @@
-"""Compilation of all functions ahead, for containers, clusters and cron jobs."""
+"""Compilation of all functions before use, for containers, clusters and cron jobs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import xrecal.arrays
 
 
 def compile_all() -> dict[str, Any]:
-    """Compile everything that is not stored on disk, in this process.
+    """Compile all functions whose compiled code is not on disk yet.
 
     Returns
     -------
     dict
-        ``folder``, number of ``functions``, how many were ``compiled`` now, ``seconds``.
+        ``folder`` of the compiled code, number of ``functions``, number of functions ``compiled``
+        by this call, and ``seconds`` of the call.
 
     Raises
     ------
     OSError
-        If the folder cannot be written to.
+        If the folder of the compiled code cannot be written to.
     """
     from xrecal.arrays.compiled_files import FOLDER, CompiledFiles, folder
 
@@ -44,7 +45,7 @@ def compile_all() -> dict[str, Any]:
 
 
 def every_kernel() -> list[Any]:
-    """Functions that xrecal compiles; imports all modules with such functions."""
+    """Import all modules with functions that xrecal compiles, and return these functions."""
     from xrecal.arrays.compiled import all_kernels
 
     for module in walk_packages(xrecal.arrays.__path__, "xrecal.arrays."):

@@ -1,4 +1,4 @@
-"""Messages for the command line: options in place of parameters of functions."""
+"""Messages for the command line, which name options in place of Python parameters."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from importlib.util import find_spec
 from typing import Any
 
 OPTIONS = {"folder": "output"}
-"""Options with other names than their parameters."""
+"""Names of options that differ from the names of their parameters."""
 
 VALUES = {"dim": "DIM", "member_dim": "DIM", "pool": "DIM,...", "observed_variable": "NAME"}
-"""Placeholder for any value of an option."""
+"""Placeholders for the values of options, by the names of the parameters."""
 
 DIMENSIONLESS = ("", "1", "-", "~", "dimensionless", "unitless", "fraction", "(0 - 1)")
 """Units that are not printed."""
 
 
 def quoted(text: object, keep: str = "") -> str:
-    """A text with escapes for characters that change what a terminal shows."""
+    """Return a text with escapes for characters that are neither printable nor in ``keep``."""
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in str(text))
 
 
 def in_options(error: Any) -> str:
-    """The message of an error or a warning, with options in place of Python parameters."""
+    """Return the message of an error or warning, with options in place of Python parameters."""
     text = error.args[0] if error.args else ""
     if hasattr(text, "worded"):
         return str(text.worded(_option))
@@ -31,7 +31,7 @@ def in_options(error: Any) -> str:
 
 
 def _option(part: Any) -> str:
-    """A parameter, with its value if it has one, as an option."""
+    """Return a parameter as an option, with its value if it has one."""
     name: str = part.name
     value = part.value
     if name == "units":  # Python code
@@ -50,7 +50,7 @@ def _option(part: Any) -> str:
 
 
 def require_local_figure(name: str, path: str) -> None:
-    """Raise an error unless figures can be drawn, and written to a path on this machine."""
+    """Raise an error if matplotlib is missing, or a path is not on this machine."""
     if find_spec("matplotlib") is None:
         raise ImportError(f"{name} needs matplotlib; use pip install matplotlib")
     if "://" in path:
@@ -58,11 +58,11 @@ def require_local_figure(name: str, path: str) -> None:
 
 
 def shown_units(attrs: Mapping[Any, Any]) -> str:
-    """Units to print after a number; empty for a dimensionless variable."""
+    """Return the units to print after a number, or no text for a dimensionless variable."""
     units = str(attrs.get("units", ""))
     return "" if units.strip() in DIMENSIONLESS else quoted(units)
 
 
 def number(value: float) -> float | None:
-    """The value, or None if it is not finite, as JSON has no such numbers."""
+    """Return the value, or None for NaN and infinity, which JSON does not have."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Commands that write a result: a fitted model, recalibrated forecasts, evidence by case."""
+"""The commands ``fit``, ``apply``, ``update`` and ``monitor``, which write a result."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ NUMBERS = (
     "workspace_bytes",
     "task_bytes",
 )
-"""Fields of the plan of a variable in JSON."""
+"""Fields of the plan of a variable that are part of the JSON result."""
 
 WORDS = ("variable", "observed_variable", "dim", "member_dim")
-"""Options that select parts of the inputs, as stored in requests."""
+"""Options that select parts of the inputs; the result records their values."""
 LEARNED = ("min_samples", "pool", "features", "choose")
-"""Options of a fit, as stored in requests."""
+"""Options of a fit; the result records their values."""
 
 
 @command(
@@ -58,7 +58,7 @@ LEARNED = ("min_samples", "pool", "features", "choose")
     click.argument("model"),
     option(
         "--method",
-        'Method: a name, or as in Python, such as "EMOS()".',
+        'Method to fit: a name such as emos, or as in Python, such as "EMOS()".',
         type=MethodType(),
         default="ckme",
         show_default=True,
@@ -125,7 +125,7 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     option("--quantiles", "Write these quantiles, such as 0.1,0.5,0.9.", **QUANTILES),
     option(
         "--members",
-        "Write N equally likely members: the quantiles at (i - 1/2)/N, in random order.",
+        "Write N equally likely members: quantiles of the levels (i - 1/2)/N, in random order.",
         "N",
         type=count(1),
     ),
@@ -137,13 +137,15 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     ),
     option(
         "--categories",
-        "Write probabilities between these quantiles of the climatology, for terciles 1/3,2/3.",
+        "Write probabilities of the categories between these quantiles of the climatology, such "
+        "as 1/3,2/3 for terciles.",
         **QUANTILES,
     ),
     COVARIATES,
     option(
         "--missing-covariates",
-        "Refuse forecasts that lack a covariate of the model, or use the median of the covariate.",
+        "If forecasts lack a covariate of the model, refuse them, or use the median of the "
+        "covariate (without).",
         type=click.Choice(["refuse", "without"]),
         default="refuse",
         show_default=True,
@@ -185,10 +187,11 @@ def apply(session: Session, model: str, forecast: str, output: str, **given: Any
 def update(
     session: Session, model: str, hindcast: str, observations: str, output: str, **given: Any
 ) -> Result:
-    """Add the cases of HINDCAST and its observations OBS to MODEL, and write it to OUT.
+    """Add the cases of HINDCAST and its observations OBS to MODEL, and write the result to OUT.
 
-    The choices of cross-validation stay. The update ignores known observations, adds missing
-    observations, and replaces revised ones. It prints the numbers of new and revised observations.
+    The update keeps the settings that cross-validation has chosen. It ignores observations that
+    MODEL knows, adds those that MODEL lacks, and replaces revised ones. The command prints the
+    numbers of new and revised observations.
     """
     run = run_of(session, given, output)
     fitted = run.open_model(model)
@@ -222,7 +225,7 @@ def update(
 def monitor(
     session: Session, forecast: str, observations: str, output: str, **given: Any
 ) -> Result:
-    """Write the evidence against the calibration of FORECAST, in any form, to OUT."""
+    """Write the evidence against the calibration of FORECAST (any form of forecast) to OUT."""
     run = run_of(session, given, output)
     watch = {name: given[name] for name in ("alpha", "run_length", "restart")}
     request = {"chunks": given["chunks"], **{name: given[name] for name in WORDS}, **watch}
@@ -246,7 +249,7 @@ def monitor(
 
 
 def run_of(session: Session, given: Mapping[str, Any], output: str | None = None) -> xrecal.Run:
-    """The run for given options."""
+    """Make the run for the options of a command."""
     options = {name: given[name] for name in ("resume", "overwrite") if name in given}
     return xrecal.Run(output, chunks=given["chunks"], compute=session.compute, **options)
 
@@ -259,7 +262,7 @@ def pair(
     name: str,
     **more: Any,
 ) -> tuple[xr.Dataset, Any]:
-    """Return forecasts and observations, selected by options."""
+    """Open forecasts and their observations, with the options that select them."""
     named = {key: given[key] for key in ("dim", "member_dim", "variable")}
     opened = run.open(forecasts, name, pool=given.get("pool"), **named, **more)
     member_dim = given["member_dim"]
@@ -268,29 +271,29 @@ def pair(
 
 
 def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray | xr.Dataset] | None:
-    """Return the covariates in a file, if one is given."""
+    """Open the covariates of ``--covariates``; return None without this option."""
     path = given["covariates"]
     return None if path is None else run.open_covariates(path)
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """Make ``dataset.recal`` anew: a stored accessor would keep the file of its Dataset open."""
+    """Make a new ``dataset.recal``: the one that xarray stores would keep the file open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 
 def of_variable(observed: Any, name: str) -> xr.DataArray:
-    """Observations of a forecast variable; a single variable serves all."""
+    """Return the observations of a forecast variable; a DataArray serves all variables."""
     found: xr.DataArray = observed if isinstance(observed, xr.DataArray) else observed[name]
     return found
 
 
 def sizes_of(run: xrecal.Run) -> dict[str, int]:
-    """Sizes of the blocks of a run, as stored in requests."""
+    """Return the sizes of the blocks of a run; the keys are names of dimensions as text."""
     return {str(d): n for d, n in (run.blocks or {}).items()}
 
 
 def quietly(function: Callable[..., xrecal.Plan], *args: Any, **given: Any) -> xrecal.Plan:
-    """Make a plan without warnings about pairing, as the work itself issues them."""
+    """Make a plan without warnings, because the work itself raises the same warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **given)
@@ -304,7 +307,7 @@ def write_or_plan(
     plan: xrecal.Plan,
     given: Mapping[str, Any],
 ) -> Result:
-    """Write a result, or only print the plan."""
+    """Write a result or, in a dry run, only describe the plan."""
     if given["dry_run"]:
         n, finished, _ = run.preview(result, request, command=name)
         text = f"{_blocks(n)}{f', {finished} of them finished' if finished else ''}"
@@ -323,18 +326,18 @@ def _blocks(n: int) -> str:
 
 
 def planned(run: xrecal.Run, name: str, text: str, **data: Any) -> Result:
-    """Result of a dry run."""
+    """Return the result of a dry run."""
     whole = {"status": "planned", "output": str(run.output), **data}
     return Result(whole, f"{name} -> {quoted(run.output)}: {text}")
 
 
 def written(run: xrecal.Run, text: str, **data: Any) -> Result:
-    """Result of a run that has written its output."""
+    """Return the result of a run that has written its output."""
     return Result({"status": "complete", "output": str(run.output), **data}, text)
 
 
 def _counts(fitted: Any) -> dict[str, Any]:
-    """Number of cases, and of locations by the status of their fit."""
+    """Return the numbers of cases, and of locations with each status."""
     status, attrs = fitted.state["status"].to_numpy(), fitted.state["status"].attrs
     counts = {"ok": int((status == 0).sum())}
     meanings = zip(attrs["flag_masks"], attrs["flag_meanings"].split(), strict=True)
@@ -348,7 +351,7 @@ def _counts(fitted: Any) -> dict[str, Any]:
 
 
 def numbers_of(plan: xrecal.Plan) -> dict[str, Any]:
-    """A plan as data."""
+    """Return a plan as data for JSON."""
     return {
         "task_bytes": plan.task_bytes,
         "memory_bytes": plan.resources.memory,
@@ -364,7 +367,7 @@ def numbers_of(plan: xrecal.Plan) -> dict[str, Any]:
 
 
 def table_of(plan: xrecal.Plan) -> str:
-    """A plan as text."""
+    """Return a plan as text."""
 
     def typed(part: Any, chunks: Any) -> str:
         sizes = ",".join(f"{d}={size}" for d, size in _sizes(part, chunks).items())
@@ -377,5 +380,5 @@ def table_of(plan: xrecal.Plan) -> str:
 
 
 def _sizes(part: Any, chunks: Mapping[Any, int]) -> dict[Any, int]:
-    """Sizes of all dimensions along which blocks can be divided."""
+    """Return the sizes of blocks along all dimensions that can be divided."""
     return {d: n if chunks[d] == -1 else chunks[d] for d, n in part.sizes.items()}

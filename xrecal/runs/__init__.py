@@ -1,4 +1,4 @@
-"""Runs on files: block by block, locked, resumable; and the daily cycle."""
+"""Runs on files, which can continue after an interruption, and the daily cycle."""
 
 from .cycle import Cycle
 from .run import Run

@@ -34,18 +34,18 @@ from .outcome import Date
 
 Part: TypeAlias = str | PathLike[str] | xr.DataArray | xr.Dataset
 Parts: TypeAlias = Part | Sequence[Part]
-"""Files, stores and patterns of paths, or open objects."""
+"""Paths of files and stores, patterns of paths, or xarray objects."""
 
 
 @dataclass(frozen=True)
 class Verifying:
-    """One variable: forecasts in order of their starts, and their observations so far."""
+    """Forecasts of one variable in order of their starts, with their observations so far."""
 
     fitted: FittedVariable
     pairs: Pairs
-    """Observations in memory, with lazy forecasts."""
+    """Lazy forecasts, paired with observations in memory."""
     valid: xr.DataArray
-    """Valid times over the starts, and over the leads if there are any."""
+    """Valid times over the starts, and over the leads if the forecasts have several."""
 
     @property
     def observed(self) -> xr.DataArray:
@@ -59,14 +59,14 @@ class Verifying:
         return starts
 
     def known_at(self, start: Date) -> xr.DataArray:
-        """Observations that had verified when a forecast was issued, NaN for others.
+        """Return the observations that were known at a start; all others are NaN.
 
-        These are observations of earlier starts with a valid time up to the issue.
+        Known observations are those of earlier starts whose valid times are not after ``start``.
         """
         return self._where((self.valid <= start) & (self.starts < start))
 
     def until(self, now: Date) -> xr.DataArray:
-        """Observations with a valid time up to a date, NaN for others."""
+        """Return the observations with a valid time up to ``now``; all others are NaN."""
         return self._where(self.valid <= now)
 
     def _where(self, known: xr.DataArray) -> xr.DataArray:
@@ -74,16 +74,16 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """New and revised observations that a variable could learn when a forecast was issued."""
+        """Find the observations known at a start that ``fitted`` lacks or has with other values."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
 @dataclass(frozen=True)
 class Archive:
-    """All given forecasts and observations."""
+    """All forecasts and observations that a run of the cycle gets."""
 
     forecasts: xr.Dataset
-    """Forecasts in order of the starts; lazy."""
+    """Lazy forecasts in order of the starts."""
     variables: Mapping[Hashable, Verifying]
     """Forecasts with their observations, by the names of the forecasts."""
     dim: Hashable
@@ -97,7 +97,11 @@ class Archive:
         return dates.astype("datetime64[us]")
 
     def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
-        """Observations of some cases by variable, with the valid times of single leads."""
+        """Select the observations of the cases ``at``, by variable.
+
+        Observations get the coordinate ``valid_time`` of the forecasts if they have the dimensions
+        of this coordinate.
+        """
         chosen = {}
         for name, array in values.items():
             times = [c for n, c in self.forecasts.coords.items() if n == "valid_time"]
@@ -107,12 +111,14 @@ class Archive:
 
 
 def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
-    """Inputs by their names in messages; ``*`` in a path matches any text.
+    """Open inputs; the keys of the result are the names that messages use.
+
+    ``*`` in a path matches any text.
 
     Raises
     ------
     FileNotFoundError
-        If nothing matches.
+        If no file or store has a given path, or matches a given pattern.
     """
     parts = [given] if isinstance(given, (str, PathLike, xr.DataArray, xr.Dataset)) else [*given]
     found = {}
@@ -140,7 +146,7 @@ def open_archive(
     observed_variable: str | None,
     covariates: Part | Given = None,
 ) -> Archive:
-    """Read labels of forecasts, all observations of them, and covariates.
+    """Open forecasts lazily, and read their observations and covariates into memory.
 
     Raises
     ------
@@ -180,7 +186,7 @@ def open_archive(
 
 
 def _covariates(given: Part | Given) -> Given:
-    """Return covariates in memory, read from a file if they are in one."""
+    """Return covariates in memory; if a path is given, read them from this file."""
     if isinstance(given, (str, PathLike)):
         given = covariates_in(Source(local_path(given, name="covariates"), "covariates").open())
     if given is None or isinstance(given, xr.DataArray):
@@ -191,7 +197,7 @@ def _covariates(given: Part | Given) -> Given:
 def _forecasts(
     dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, path: str
 ) -> xr.Dataset:
-    """Forecasts of a file along their starts."""
+    """Return the forecasts of a file along a dimension of starts, which must have dates."""
     try:
         given = forecasts_for(model, dataset, variable)
     except ValueError as error:
@@ -210,7 +216,10 @@ def _forecasts(
 
 
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
-    """Forecasts of a file, with all other coordinates along the starts, as these differ by file."""
+    """Add the dimension of the starts to coordinates that may differ between files.
+
+    Such coordinates are the covariates of the model and, in a file of a single start, other dates.
+    """
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {
         name: label.expand_dims({dim: given.sizes[dim]})
@@ -223,7 +232,7 @@ def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.D
 
 
 def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
-    """Raise ValueError if files have different single leads or places, which would become one."""
+    """Raise ValueError if files differ in their single lead or place, so they cannot be joined."""
     (path, of_all), *others = parts.items()
     for name in labels:
         for other, part in others:
@@ -238,7 +247,7 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two scalar labels are the same lead or place, in any spelling."""
+    """Return whether two scalar labels name the same lead or place, maybe spelled differently."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)
@@ -249,9 +258,10 @@ def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
 def _joined(
     parts: Mapping[str, xr.Dataset], dim: Hashable, members: Collection[Hashable]
 ) -> xr.Dataset:
-    """Datasets by their names in messages, joined along one dimension, in its order.
+    """Join Datasets along one dimension, in the order of its labels.
 
-    If ensembles differ in the number or labels of their members, absent members are missing.
+    The keys of ``parts`` are names for messages. If ensembles have different members, the result
+    has all of these members, with NaN for those that a Dataset lacks.
     """
     first, *others = parts
     for other in others:
@@ -311,7 +321,7 @@ def _check_alike(
 
 
 def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
-    """Observations of all files; the last file with a date counts."""
+    """Join the observations of all files; for each date, the last file with this date counts."""
     datasets = [one for _, one in given]
     if len(given) == 1:
         return datasets[0]
@@ -341,8 +351,8 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
     if when is not None and when.verified is not None:
         if when.issued is None or when.issued.ndim == 2:
             raise ValueError(
-                f"labels of the forecasts along {dim!r} are valid times, but a day's forecasts are "
-                "those of one start; arrange them by starts"
+                f"labels of the forecasts along {dim!r} are valid times, but the daily cycle needs "
+                "forecasts along their starts; arrange them by starts"
             )
         times = when.verified
         lead = {when.lead: whole[when.lead]} if when.lead in whole.dims else {}

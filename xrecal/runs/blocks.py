@@ -1,7 +1,8 @@
-"""Blocks of a result: chunks that are computed and written together, with a marker for each.
+"""Blocks of a result: chunks that one task computes and writes, with a marker file for each block.
 
-A block is finished if its marker has the hash of its files and of the request. A chunk that
-contains only the fill value has no file; the marker records that it is missing.
+A block is finished if its marker has the hash of its files and of the request (inputs and settings
+of the run). A chunk that contains only the fill value has no file; the marker records that the
+file is missing.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from xrecal.storage.paths import sync
 
 @dataclass(frozen=True)
 class Block:
-    """Chunks of several arrays that are computed and written together."""
+    """Chunks of several arrays that one task computes and writes."""
 
     chunks: dict[str, tuple[int, ...]]
-    """Position of the chunk of each array among its chunks."""
+    """Position of the chunk of each array among all chunks of this array."""
     regions: dict[str, tuple[slice, ...]]
-    """Part of the array that the chunk covers."""
+    """Part of each array that its chunk covers."""
 
 
 def blocks_of(dataset: xr.Dataset) -> list[Block]:
-    """Blocks of the lazy arrays of a Dataset, shared by arrays with chunks along equal dimensions.
+    """Return the blocks of the lazy arrays of a Dataset.
 
-    The order depends only on names and chunks.
+    Arrays that are divided along the same dimensions share blocks. The order of the blocks depends
+    only on names and chunks.
     """
     families: dict[tuple[str, ...], list[str]] = {}
     for name, array in dataset.variables.items():
@@ -56,7 +58,7 @@ def blocks_of(dataset: xr.Dataset) -> list[Block]:
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
-    """Slices of chunks of these sizes."""
+    """Return the slices of successive chunks of these sizes."""
     ends = list(accumulate(sizes))
     return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
@@ -77,18 +79,18 @@ def write_block(
 
 
 def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
-    """Wait until files of a store are on disk, then write the marker that proves them.
+    """Wait until files of a store are on disk, then write a marker with their hash.
 
     Parameters
     ----------
     marker : Path
-        File to write.
+        Path of the marker file to write.
     store : Path
         Folder of the files.
     names : iterable of str
-        Names of files in the store; some may be missing.
+        Names of files in the store; some files may be missing.
     request : str
-        Hash of the request of the run, so that blocks written for an earlier request do not count.
+        Hash of the request of the run. Markers of other requests are not valid.
     """
     files = list(names)
     digest = _digest(store, files, request)
@@ -97,7 +99,7 @@ def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
 
 
 def is_marked(marker: Path, store: Path, request: str) -> bool:
-    """Return whether a marker exists and proves the current files of this request."""
+    """Return whether a marker exists, with the hash of the current files and of this request."""
     try:
         found = json.loads(marker.read_text())
         return bool(found["digest"] == _digest(store, found["files"], request))
@@ -106,7 +108,7 @@ def is_marked(marker: Path, store: Path, request: str) -> bool:
 
 
 def _digest(store: Path, names: Iterable[str], request: str) -> str:
-    """Hash of a request, and of names and contents of files."""
+    """Compute one hash of a request and of the names and contents of files."""
     digest = blake2b(request.encode(), digest_size=16)
     for name in names:
         digest.update(f"\n{name}\n".encode())

@@ -1,7 +1,8 @@
-"""The daily cycle: learn from verified cases, issue new forecasts, score, and monitor calibration.
+"""The daily cycle: learn verified cases, issue forecasts, score and monitor earlier forecasts.
 
-Each start gets the model that has learned all cases verified at that start, whenever the cycle
-runs. So a run that was killed, missed or repeated leaves the same files as an undisturbed one.
+The model that issues the forecast of a start has learned all cases that had verified at that start,
+and no later cases, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads
+to the same files as an undisturbed cycle.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Cycle:
-    """The daily cycle of a recalibrated forecast, kept in a folder.
+    """The daily cycle of a recalibrated forecast, with all its files in a folder.
 
     Each run learns from the cases that have verified, issues a forecast for each new start, scores
     earlier forecasts, and monitors their calibration. You may repeat runs, and interrupt them at
@@ -47,19 +48,19 @@ class Cycle:
     folder : path
         Folder of the cycle; the first run makes it.
     model : path or Recalibrator, optional
-        The first fit. The cycle does not change it. A report does not need it.
+        Model of the first fit. The cycle does not change it, and :meth:`report` does not need it.
     quantiles : sequence of float, optional
-        Levels of the quantiles to issue. Give these or ``members``.
+        Levels of the quantiles to issue. Give either ``quantiles`` or ``members``.
     members : int, optional
         Number of equally likely members to issue.
     variable, observed_variable : str, optional
-        Forecast variable (all if not given), and the name of its observations.
+        Forecast variable, by default all of them, and the variable with its observations.
     keep : int
         Number of models to keep. It must exceed the number of starts within the longest lead.
     alpha, run_length, restart
         Settings of the monitor, as for ``forecast.recal.monitor``.
     compute : callable, optional
-        Computes a list of Dask collections; ``dask.compute`` if not given.
+        Function that computes a list of Dask collections; by default ``dask.compute``.
 
     Examples
     --------
@@ -115,38 +116,39 @@ class Cycle:
         reissue: bool = False,
         covariates: Part | Given = None,
     ) -> Outcome:
-        """Learn, issue, score and monitor all that is due.
+        """Do the work that is due: learn cases, issue forecasts, score and monitor earlier ones.
 
         Parameters
         ----------
         forecasts : path, pattern, DataArray, Dataset or sequence of them
             New forecasts, and older ones that have not verified yet.
         observations : path, pattern, DataArray, Dataset or sequence of them
-            Observations. If several have the same date, the last one counts.
+            Observations. If several files have the same date, the last of these files counts.
         now : date, optional
-            Time in UTC; by default that of the clock. Later starts and observations wait.
+            Current time in UTC; by default that of the clock. The run does not use later starts and
+            observations.
         model_at : date, optional
             Date to go back to: the run removes the models of later starts.
         reissue : bool
-            Issue the starts in ``forecasts`` again if their models are kept, for example with other
-            quantiles.
+            Whether to issue forecasts again that are in the folder, for example with other
+            quantiles. The cycle must have kept the models of these forecasts.
         covariates : path, Dataset or dict from str to DataArray or Dataset, optional
             Covariates of the starts that are not coordinates of the forecasts. Each variable of a
-            file is a covariate. The run reads them into memory.
+            file is a covariate. The run reads all covariates into memory.
 
         Returns
         -------
         Outcome
-            Starts with and without a new forecast, counts, scores and alarms.
+            Lists of starts with and without a new forecast, counts, scores and alarms.
 
         Raises
         ------
         FileExistsError
             If another process writes to the folder, or the folder does not belong to a cycle.
         FileNotFoundError
-            If an input or the parent folder is missing.
+            If an input is missing, or the folder in which to make the folder of the cycle.
         ValueError
-            If inputs do not fit together or the model, or a file is damaged.
+            If inputs do not match each other or the model, or a file is damaged.
         OSError
             If the disk has no room for the models and forecasts that are due.
         TaskError
@@ -155,7 +157,8 @@ class Cycle:
         Warns
         -----
         UserWarning
-            If a start is not issued, observations are of the future, or weeks lack observations.
+            If a start is late or not issued, a verified forecast cannot be scored, observations
+            have future dates, or the model knows no observation of the two weeks before a start.
         """
         if self.model is None:
             raise ValueError("the cycle has no model; write xrecal.Cycle(folder, model, ...)")
@@ -184,7 +187,7 @@ class Cycle:
 
     @explained("cycle.report")
     def report(self, path: str | PathLike[str] | None = None, *, days: int = 92) -> Figure:
-        """Draw the last months on one page, as a figure and perhaps a file.
+        """Draw the last months on one page, and write the page to a file if ``path`` is given.
 
         Parameters
         ----------
@@ -196,14 +199,15 @@ class Cycle:
         Returns
         -------
         Figure
-            Scores and coverage by lead, the monitor at its highest place, and the status as text.
+            Scores and coverage by lead, the monitor of the place and lead with the most evidence,
+            and the status as text.
 
         Raises
         ------
         FileNotFoundError
-            If there is no cycle in the folder, or nothing has verified yet.
+            If there is no cycle in the folder, or no forecast of the cycle has verified yet.
         ValueError
-            If the path has another suffix.
+            If the name of the file has another ending.
         """
         from xrecal.plot.cycle_page import cycle_page
         from xrecal.plot.page import check_page, write_page
@@ -225,7 +229,7 @@ class Cycle:
 
 
 def _date(given: str | Date | datetime | None) -> Date:
-    """A date in UTC without a time zone; the current date by default."""
+    """Return a date in UTC without a time zone; for None, return the current time."""
     if given is None:
         given = datetime.now(UTC)
     if isinstance(given, datetime) and given.tzinfo is not None:

@@ -1,7 +1,7 @@
 """The folder of a daily cycle: models and forecasts by date, scores, monitor and status.
 
-Each file is written under a temporary name and then renamed; nothing else changes. So a killed run
-leaves some of the files of a complete run, and the next run writes the others.
+A run writes each file under a temporary name, and then renames it. So a killed run leaves only
+complete files, and the next run writes the missing ones.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from .files import Source
 from .outcome import stem_of
 
 MARK = "cycle.json"
-"""File that marks the folder of a cycle, with the fit of its models."""
+"""File that marks the folder of a cycle; it has the hash of the fit that the models come from."""
 
 STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
 MAIL = "status.txt"
-"""The status as text."""
+"""File with the status as text."""
 
 MISSING = "xrecal_missing"
-"""Attribute of a forecast: leads without values, and missing members."""
+"""Attribute of a forecast's file: text on leads without values and on missing members."""
 
 STEM = "[0-9]*T[0-9]*[0-9]"
-"""Pattern of file names of starts; other files are ignored."""
+"""Pattern of the names of starts in file names; the cycle ignores files with other names."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Files of a cycle."""
+    """The folder of a cycle, and its files."""
 
     path: Path
     suffix: str
@@ -62,7 +62,7 @@ class Folder:
         Raises
         ------
         FileExistsError
-            If another process writes there, or it is not the folder of a cycle.
+            If another process writes to the folder, or the folder does not belong to a cycle.
         """
         require_folder(self.path)
         with locked(self.path):
@@ -76,7 +76,7 @@ class Folder:
             yield
 
     def _require_own(self) -> None:
-        """Raise FileExistsError unless the folder is empty, or looks like one of a first run."""
+        """Raise FileExistsError if the folder has files that a first run does not make."""
         if not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file; give a folder, or a name for a new one")
         own = {"models", "forecasts", f"{MARK}.lock", f"{MARK}.partial"}
@@ -93,12 +93,12 @@ class Folder:
         make: Callable[[Path], Any],
         check: Callable[[Path], object] = require_opens,
     ) -> None:
-        """Write a file by a function that gets a temporary path."""
+        """Write a file: ``make`` writes to a temporary path, and ``check`` must read the result."""
         with writing(path), written_aside(path, check) as aside:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
-        """Write a JSON file if its content changes; return whether it was written."""
+        """Write a JSON file if its content changes; return whether the file was written."""
         if self.read_json(name) == content:
             return False
         self.write_text(name, json.dumps(content, indent=1, allow_nan=False))
@@ -110,7 +110,7 @@ class Folder:
         self.write(self.path / name, lambda aside: aside.write_text(f"{text}\n"), check)
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Content of a JSON file; empty if there is none."""
+        """Return the content of a JSON file, or an empty dict if there is no such file."""
         path = self.path / name
         if not path.exists():
             return {}
@@ -129,7 +129,7 @@ class Folder:
         self.write(self.path / name, lambda aside: dataset.to_netcdf(aside, engine="netcdf4"))
 
     def read_data(self, name: str) -> xr.Dataset | None:
-        """A netCDF file in memory; None if there is none."""
+        """Read a netCDF file into memory; return None if there is no such file."""
         path = self.path / name
         if not path.exists():
             return None
@@ -137,34 +137,34 @@ class Folder:
             return opened.load()
 
     def forecast(self, start: np.datetime64) -> Path:
-        """File of the forecast of a start."""
+        """Return the path of the forecast of a start."""
         return self.path / "forecasts" / f"{stem_of(start)}.nc"
 
     def model(self, stem: str) -> Path:
-        """File or store of the model that issued a start."""
+        """Return the path of the model of a start; ``stem`` is the name of the start."""
         return self.path / "models" / f"{stem}{self.suffix}"
 
     def models(self) -> list[str]:
-        """Names of the starts with stored models, in order."""
+        """Return the names of the starts with stored models, in order."""
         found = (self.path / "models").glob(f"{STEM}{self.suffix}")
         return sorted(path.name.removesuffix(self.suffix) for path in found)
 
     def issued(self) -> list[str]:
-        """Names of the starts that were issued, in order."""
+        """Return the names of the starts with a forecast, in order."""
         return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
 
     def missing_in(self, stem: str) -> str:
-        """Leads without values and missing members of a forecast, as text."""
+        """Return the text in a forecast's file on leads without values and on missing members."""
         import netCDF4
 
         try:
             with netCDF4.Dataset(self.path / "forecasts" / f"{stem}.nc") as file:
                 return str(getattr(file, MISSING, ""))
         except OSError as error:
-            return f"the file cannot be read ({error.strerror}); remove it, and it is issued again"
+            return f"the file cannot be read ({error.strerror}); remove it to issue it again"
 
     def drop_models(self, stems: list[str]) -> None:
-        """Remove models, one after the other."""
+        """Remove the models of some starts, one after the other."""
         for stem in stems:
             remove(self.model(stem))
 
@@ -172,7 +172,8 @@ class Folder:
 def _clean(folder: Path) -> None:
     """Remove temporary files of a killed run.
 
-    Only the holder of the folder's lock writes there, so lock files are left-overs.
+    Only the process that has locked the cycle writes to the folders of the cycle. So all lock files
+    in these folders come from killed runs, and this function removes them, too.
     """
     for lock in sorted(folder.glob("*.lock")):
         lock.unlink()
@@ -184,7 +185,7 @@ def _clean(folder: Path) -> None:
 
 
 def digest_of_file(one: Source) -> str:
-    """Hash of the file of a model; for a store, of the sizes and dates of its files."""
+    """Hash the content of a model's file, or the number, size and date of a store's files."""
     if one.path.is_dir():
         numbers = {k: v for k, v in one.fingerprint().items() if k != "path"}
         return blake2b(repr(numbers).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Scores of the forecasts of a daily cycle, as they verify."""
+"""Scores of those forecasts of a daily cycle that have verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xrecal.products.scores import verify
 from .files import for_files
 
 NAMES = ("forecasts", "scores of former runs")
-"""Name of inputs in messages."""
+"""Names of two inputs in messages."""
 
 
 def scored(
@@ -31,10 +31,11 @@ def scored(
     seed: int,
     covariates: Given = None,
 ) -> xr.Dataset:
-    """CRPS with and without the model, transforms, medians and observations of a start's forecast.
+    """Return scores of a start's forecast: CRPS, CRPS of the raw forecast, PIT values, medians.
 
-    ``here`` has the observations by the names of the results, and ``observed`` the paired
-    observations. ``valid`` are the valid times.
+    The result also has observations and valid times. ``observed`` has the observations, with valid
+    times to pair them; ``here`` has the same observations without valid times. ``valid`` has the
+    valid times.
     """
     made = verify(model, forecast, observed, seed, covariates)
     made["crps_raw"] = crps(forecast, observed)
@@ -50,14 +51,14 @@ def scored(
 
 
 def _with_places(values: xr.DataArray) -> xr.DataArray:
-    """Values with only their labels and names of places."""
+    """Keep only coordinates that are labels, or names or positions of places."""
     kept = {n for d in values.dims for n in naming(values, d)}
     kept |= {n for n, c in values.coords.items() if c.ndim == 2 and is_angle(n, c)}
     return values.drop_vars([n for n in values.coords if n not in kept])
 
 
 def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) -> xr.Dataset:
-    """Scores, with new ones for some starts, in order of the starts."""
+    """Join old scores with new ones, which replace old scores of the same starts."""
     options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
     new = xr.concat(pieces, dim, **options, join="exact")
     if old is not None:
@@ -70,7 +71,7 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
 def new_ones(
     old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable
 ) -> xr.DataArray:
-    """Mark observations that differ from those with which a start was scored."""
+    """Mark observations without a score, or whose score was computed for another value."""
     there = observed.notnull()
     label = f"{name}_observation"
     starts = observed.indexes[dim]
@@ -84,7 +85,7 @@ def new_ones(
 
 
 def digest_of(dataset: xr.Dataset, settings: str) -> str:
-    """Hash of the values of a Dataset and of settings."""
+    """Compute one hash of the values of a Dataset and of settings."""
     digest = blake2b(settings.encode(), digest_size=16)
     for name in sorted(dataset.variables, key=str):
         digest.update(str(name).encode())

@@ -22,7 +22,7 @@ from xrecal.storage.storage import block_sizes, format_of_finished, open_data
 from xrecal.storage.stored import MODEL
 
 Blocks: TypeAlias = dict[Hashable, int]
-"""Sizes of blocks of locations."""
+"""Sizes of the blocks of locations, by dimension."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Source:
 
     path: Path
     name: str
-    """Name in messages, such as hindcast."""
+    """Name of the input in messages, such as hindcast."""
 
     def open(self) -> xr.Dataset:
-        """Open its variables; labels are read now, values later.
+        """Open the file: read labels now, and values when they are needed.
 
         Raises
         ------
         FileNotFoundError
-            If nothing is there, or only the rest of an interrupted run.
+            If nothing is at the path, or only the unfinished result of an interrupted run.
         ValueError
-            If it cannot be read, is unfinished, lacks chunks or is a model, or if decoding could
-            run code from the file.
+            If the file cannot be read, is unfinished, lacks chunks or is a model, or if decoding
+            could run code from the file.
         """
         dataset = open_data(self.path, f"{self.name} {self.path}")
         if MODEL in dataset.attrs:
@@ -50,9 +50,9 @@ class Source:
         return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
-        """Numbers that change with the file: path, number of files, bytes, newest date.
+        """Return path, number of files, bytes and newest date, which change with the file.
 
-        Take them before the file is opened, so that later changes are noticed.
+        A run takes this fingerprint before it opens the file, so that it notices later changes.
         """
         format_of_finished(self.path)
         stats = [self.path.stat()]
@@ -71,14 +71,17 @@ class Source:
 
 
 def _by_name(dataset: xr.Dataset) -> xr.Dataset:
-    """Sort variables by name: a store may list them in another order each time."""
+    """Sort variables by name, because a store may list them in another order each time."""
     coords = {name: dataset.coords[name] for name in sorted(dataset.coords, key=str)}
     variables = dataset[sorted(dataset.data_vars, key=str)]
     return variables.drop_vars(coords).assign_coords(coords)
 
 
 def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Dataset:
-    """Variables as Dask arrays in blocks, whole along other dimensions; coordinates are loaded."""
+    """Convert variables to Dask arrays in blocks, and read coordinates into memory.
+
+    Along dimensions that are not in ``blocks``, the arrays are not divided.
+    """
     dataset = dataset.chunk({d: blocks.get(d, -1) for d in dataset.dims})
     return dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
 
@@ -86,7 +89,7 @@ def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Data
 def forecast_variables(
     dataset: xr.Dataset, variable: str | None, member_dim: Hashable | None, name: str
 ) -> tuple[xr.Dataset, dict[Hashable, Form]]:
-    """The forecasts of a Dataset, or the named one, with the parts of their forms."""
+    """Return the forecasts of a Dataset, or only ``variable``, and the form of each forecast."""
     forms = read_forms(dataset, member_dim, name=name)
     if variable is not None:
         if variable not in forms:
@@ -129,8 +132,8 @@ def observed_variables(
             if form.member_dim in found[name].dims and others:
                 raise ValueError(
                     Advice(
-                        f"{name!r} of the observations has members, as forecasts do; name what "
-                        "verified: ",
+                        f"{name!r} of the observations has members, as forecasts do; name the "
+                        "observed variable: ",
                         Typed("variable", name),
                         " ",
                         Typed("observed_variable", ...),
@@ -151,7 +154,10 @@ def observed_variables(
 
 
 def covariates_in(dataset: xr.Dataset) -> dict[str, Labelled]:
-    """Return covariates by name: variables, and forecasts that consist of several."""
+    """Return covariates by name.
+
+    A covariate is a variable, or a forecast of several variables (``NAME_loc``, ``NAME_scale``).
+    """
     several: dict[str, Labelled] = {}
     used: set[Hashable] = set()
     if any(Roles(v).members or str(name).endswith("_loc") for name, v in dataset.items()):
@@ -169,7 +175,7 @@ def location_blocks(
     asked: Mapping[str, int],
     whole: Sequence[Hashable] = (),
 ) -> Blocks:
-    """Sizes of blocks of locations: as given, or of about 16 MiB of forecasts.
+    """Return the sizes of blocks of locations: ``asked``, or else about 16 MiB of forecasts.
 
     Blocks have all positions along the dimensions ``whole``.
     """
@@ -195,7 +201,7 @@ def location_blocks(
 
 
 def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
-    """Sizes of blocks of locations: as given, as stored, or of about 16 MiB of state."""
+    """Return sizes of blocks of locations: ``asked``, else those stored, else about 16 MiB."""
     sizes: Blocks = {}
     cut: Blocks = {}
     n_bytes = 0
@@ -210,7 +216,7 @@ def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
 
 
 def for_files(dataset: xr.Dataset) -> xr.Dataset:
-    """A Dataset without encodings of inputs; text labels get a type that all formats support."""
+    """Drop the encodings of inputs; give text labels a type that all formats support."""
     dataset = gathered(dataset)
     text = {n: c.astype(object) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
     return dataset.assign_coords(text).drop_encoding()

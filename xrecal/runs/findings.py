@@ -1,4 +1,4 @@
-"""Alarms and changes of calibration as text: where, since when, direction, size, and advice."""
+"""Alarms and changes of calibration as text: place, date, direction, size and advice."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ OF_TEMPERATURES = {LOW: "too cold", HIGH: "too warm"}
 TEMPERATURES = ("K", "degC", "degF")
 
 OUTERMOST = 3.1
-"""Limit of normal scores: the monitor treats transforms within 0.001 of 0 and 1 alike."""
+"""Largest absolute normal score (standard normal quantile at the PIT). The monitor, too, treats PIT
+values within 0.001 of 0 or 1 alike."""
 
 PRIOR = 10
-"""Number of calibrated cases added to an estimate of the spread."""
+"""Number of imaginary calibrated cases that steady an estimate of the spread."""
 
 NEAR = 10
-"""A change that begins within this number of cases after the last change continues it."""
+"""A change that begins at most so many cases after a detection continues the earlier change."""
 
 RECENT, FEWEST, CALM = 20, 10, 6.0
-"""Least number of cases after a finding, and strength below which they pass as calibrated."""
+"""A finding is over if there are at least ``FEWEST`` later cases, and the strength of the last of
+them (up to ``RECENT``) is below ``CALM``."""
 
 ADVICE = {
     "refit": "refit the model",
@@ -40,21 +42,21 @@ ADVICE = {
     "nothing": "nothing to do, as later cases are calibrated",
 }
 ONE_PLACE = "check the observations, then refit the model"
-"""Advice to refit if no other place shows whether the observations are wrong."""
+"""Advice for a single place: no other place can show whether its observations are wrong."""
 
 
 class Strength(NamedTuple):
-    """Deviation of the normal scores of cases from a standard normal distribution."""
+    """Strength of the evidence that normal scores do not have a standard normal distribution."""
 
     bias: FloatArray
-    """Twice the logarithm of the likelihood ratio of their mean."""
+    """Twice the logarithm of the likelihood ratio for the mean of the scores."""
     spread: FloatArray
-    """Twice the logarithm of the likelihood ratio of their standard deviation."""
+    """Twice the logarithm of the likelihood ratio for the standard deviation of the scores."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """An alarm, or a change with its repetitions, at one place and lead."""
+    """An alarm, or a change with all its detections, at one place and lead."""
 
     kind: str
     place: int
@@ -63,7 +65,7 @@ class Finding:
     n: int
     first: int
     last: int
-    """Positions of the first and the last case."""
+    """Positions of the first and the last case of the finding."""
     evidence: float
     action: str
 
@@ -71,9 +73,11 @@ class Finding:
 def findings(
     scores: xr.Dataset, seen: xr.Dataset, names: Iterable[Hashable], dim: Hashable
 ) -> list[dict[str, Any]]:
-    """Alarms and changes of all variables, strongest first; many places share one entry.
+    """Return alarms and changes of all variables; places with similar findings share an entry.
 
-    ``scores`` are those of a cycle, ``seen`` is the result of its monitor.
+    Entries that need action come before others, then alarms before changes, then strong evidence
+    before weak evidence.
+    ``scores`` has the scores of a cycle, and ``seen`` the result of its monitor.
     """
     entries = [entry for name in names for entry in _Watched.of(scores, seen, name, dim).entries()]
 
@@ -85,21 +89,21 @@ def findings(
 
 @dataclass(frozen=True)
 class _Watched:
-    """Scores and monitor of one variable: arrays (place, lead, case)."""
+    """Scores and monitor of one variable, as arrays (place, lead, case)."""
 
     name: str
     pit: xr.DataArray
-    """Transforms over places, leads and cases."""
+    """PIT values over places, leads and cases."""
     lead: list[Hashable]
     dates: np.ndarray[Any, Any]
     scores: FloatArray
-    """Normal scores."""
+    """Normal scores of the PIT values, limited to ``OUTERMOST``."""
     errors: FloatArray | None
-    """Median minus observation; None for scores of an earlier version."""
+    """Median minus observation; None if an earlier version of xrecal wrote the scores."""
     units: str
     monitor: dict[str, np.ndarray[Any, Any]]
     begins: int
-    """Case at which the evidence restarted."""
+    """Position of the case at which the evidence last restarted."""
     limits: dict[str, float]
 
     @classmethod
@@ -133,7 +137,7 @@ class _Watched:
         )  # fmt: skip
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Entries of the status; those of one kind, lead, direction and action are joined."""
+        """Yield entries; findings of one kind, lead, direction and advice share one entry."""
         groups: dict[tuple[str, int, str, str], list[Finding]] = {}
         for one in self._with_actions(list(self._all())):
             groups.setdefault((one.kind, one.lead, one.direction, one.action), []).append(one)
@@ -141,7 +145,7 @@ class _Watched:
             yield self._entry(group)
 
     def _all(self) -> Iterator[Finding]:
-        """Find each alarm and each change."""
+        """Yield each alarm and each change."""
         last_alarm = self.monitor["alarm"][..., -1].astype(bool)
         for place, lead in np.argwhere(last_alarm | self.monitor["change"].any(-1)):
             if last_alarm[place, lead]:
@@ -149,14 +153,14 @@ class _Watched:
             yield from self._changes(place, lead)
 
     def _alarm(self, place: int, lead: int) -> Finding:
-        """The current alarm, up to its peak."""
+        """Return the current alarm, from the restart of the evidence to its peak."""
         evidence = self.monitor["e_value"][place, lead]
         last = self.begins + int(np.argmax(evidence[self.begins :]))
         span = self.begins, last
         return self._found("alarm", place, lead, span, 1, float(evidence[last]))
 
     def _changes(self, place: int, lead: int) -> Iterator[Finding]:
-        """Changes; successive ones are joined."""
+        """Yield the changes; successive detections count as one change."""
         statistic, since = (
             self.monitor[what][place, lead] for what in ("change_statistic", "since")
         )
@@ -181,9 +185,10 @@ class _Watched:
         evidence: float,
         begun: int | None = None,
     ) -> Finding:
-        """A finding between two cases, with its direction.
+        """Return a finding in a span of cases, with its direction.
 
-        It began with the case ``begun``, by default at its likeliest onset.
+        Without ``begun``, the finding begins at its likeliest onset within the span; with
+        ``begun``, at the first case of the span.
         """
         first, last = span
         z = self.scores[place, lead]
@@ -196,7 +201,10 @@ class _Watched:
         return Finding(kind, place, lead, way, n, int(now[0]), last, evidence, action)
 
     def _with_actions(self, found: Sequence[Finding]) -> Iterator[Finding]:
-        """Findings with advice; at few places and all leads, observations may be the cause."""
+        """Yield findings with advice.
+
+        Wrong observations may be the cause of an error at few places but at all of their leads.
+        """
         n_places = len(self.scores)
         has_cases = np.asarray(np.isfinite(self.scores).any(-1))
         where: dict[str, set[tuple[int, int]]] = {}
@@ -212,7 +220,7 @@ class _Watched:
             yield replace(one, action="check observations") if doubtful else one
 
     def _entry(self, group: Sequence[Finding]) -> dict[str, Any]:
-        """Entry for some findings, with the numbers of the strongest."""
+        """Return one entry for several findings, with the numbers of the strongest finding."""
         worst = max(group, key=lambda one: one.evidence)
         amount, units, how_much = self._amount(worst)
         places = len({one.place for one in group})
@@ -227,7 +235,7 @@ class _Watched:
         return entry | {"text": _text(entry, how_much)}
 
     def _amount(self, one: Finding) -> tuple[float, str, str]:
-        """Size of the error: a number, its units, and both as text."""
+        """Return the size of the error: a number, its units, and both as text."""
         cases = slice(one.first, one.last + 1)
         z = self.scores[one.place, one.lead, cases]
         z = z[~np.isnan(z)]
@@ -244,7 +252,7 @@ class _Watched:
         return amount, "standard deviations", f" by {amount:.2g} standard deviations"
 
     def _words(self, direction: str) -> str:
-        """Words for a direction that suit the variable."""
+        """Return words for a direction; temperatures are too cold or too warm."""
         is_one = any(same_units(self.units, unit) for unit in TEMPERATURES)
         return OF_TEMPERATURES.get(direction, direction) if is_one else direction
 
@@ -252,14 +260,14 @@ class _Watched:
         return lead_text(self.pit[self.lead[0]][at]) if self.lead else ""
 
     def _place(self, number: int) -> str:
-        """Labels of a place."""
+        """Return the labels of a place as text."""
         dims = self.pit.dims[: -1 - len(self.lead)]
         at = np.unravel_index(number, [self.pit.sizes[d] for d in dims]) if dims else ()
         return ", ".join(_label(self.pit, d, int(i)) for d, i in zip(dims, at, strict=True))
 
 
 def _label(array: xr.DataArray, dim: Hashable, at: int) -> str:
-    """Name of a place along a dimension: a text if there is one, else all numbers."""
+    """Return the name of a place along a dimension: its first text label, else all numbers."""
     named = naming(array, dim)
     texts = {n: c for n, c in named.items() if c.dtype.kind in "OSUT"}
     chosen = dict([*texts.items()][:1]) or named
@@ -272,7 +280,7 @@ def _label(array: xr.DataArray, dim: Hashable, at: int) -> str:
 
 
 def lead_text(lead: xr.DataArray) -> str:
-    """A lead as text, whatever its unit."""
+    """Return a lead with any unit as text."""
     seconds = seconds_of(lead)
     if seconds is None:
         return f"{lead.item():g} {unit_of_leads(lead) or ''}".rstrip()
@@ -282,17 +290,17 @@ def lead_text(lead: xr.DataArray) -> str:
 
 
 def strength(z: FloatArray) -> Strength:
-    """Strength of the bias, and of the wrong spread, of normal scores (n,)."""
+    """Return the strength of the evidence that normal scores (n,) have a bias or wrong spread."""
     return Strength(*(one[0] for one in _of_ends(z)))
 
 
 def onset(z: FloatArray) -> int:
-    """Position from which normal scores (n,) deviate most from a standard normal distribution."""
+    """Return the onset: from this position on, normal scores (n,) show the most evidence."""
     return int(np.argmax(np.maximum(*_of_ends(z))))
 
 
 def _of_ends(z: FloatArray) -> Strength:
-    """Strength of the cases from each one to the end."""
+    """Return the strength of the evidence in the cases from each case to the last."""
     n = np.arange(z.size, 0, -1)
     total, squares = (np.cumsum(part[::-1])[::-1] for part in (z, z * z))
     mean = total / n
@@ -301,7 +309,7 @@ def _of_ends(z: FloatArray) -> Strength:
 
 
 def direction(z: FloatArray) -> str:
-    """Direction of the error of forecasts, by the normal scores of observations."""
+    """Return the direction of the error of forecasts with normal scores (n,)."""
     found = strength(z)
     if found.bias >= found.spread:
         return LOW if z.mean() > 0 else HIGH
@@ -309,7 +317,7 @@ def direction(z: FloatArray) -> str:
 
 
 def _text(entry: dict[str, Any], how_much: str) -> str:
-    """A line of text for some findings."""
+    """Return the line of text of an entry."""
     several = entry["places"] > 1
     lead = f"lead {entry['lead']}" if entry["lead"] else ""
     where = [entry["variable"], "" if several else entry["place"], lead]

@@ -1,4 +1,4 @@
-"""Products of recalibrated forecasts to issue, with their novelty."""
+"""Products of recalibrated forecasts, such as quantiles, with the novelty of the forecasts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from xrecal.products.statistics import quantiles
 
 
 class Product(NamedTuple):
-    """One product of recalibrated forecasts to issue; all other fields are None."""
+    """Settings of the one product to issue; the fields of all other products are None."""
 
     quantiles: Sequence[float] | None = None
     """Levels of quantiles."""
     members: int | None = None
-    """Number of equally weighted members."""
+    """Number of members, which have equal weights."""
     exceedance: Sequence[float] | None = None
-    """Thresholds."""
+    """Thresholds; the product has the probability of exceeding each of them."""
     categories: Sequence[float] | None = None
-    """Levels of the quantiles of the climatology between categories."""
+    """Levels of the quantiles of the climatology that separate categories."""
 
     def require_one(self) -> None:
         """Raise ValueError unless exactly one product is given."""
@@ -44,13 +44,13 @@ class Product(NamedTuple):
         covariates: Given = None,
         missing_covariates: Missing = "refuse",
     ) -> xr.Dataset:
-        """The product of forecasts, and their novelty; lazy if the forecasts are."""
+        """Return the product and the novelty of forecasts, lazy if the forecasts are lazy."""
         product, line = self._made()
         line = f"{line} after recalibration by {model.method}"
         return issue(model, forecasts, covariates, product, line, missing_covariates)
 
     def _made(self) -> tuple[Callable[..., xr.DataArray], str]:
-        """Function that makes the product, and a line about it."""
+        """Return a function that makes the product, and a line of text about the product."""
         if self.quantiles is not None:
             return partial(quantiles, levels=np.asarray(self.quantiles), several=True), "quantiles"
         if self.exceedance is not None:

@@ -15,25 +15,25 @@ from xrecal.inputs.metadata import shown_units
 Date = np.datetime64
 
 N_STARTS = 30
-"""Number of starts before the last one for which the status lists missing parts."""
+"""Number of last starts for which the status lists missing parts."""
 
 
 def stem_of(start: Date) -> str:
-    """File name of a start: 20261123T060000."""
+    """Return the name of a start in file names, such as 20261123T060000."""
     text = np.datetime_as_string(start.astype("datetime64[us]"), unit="us")
     whole, _, fraction = text.replace("-", "").replace(":", "").partition(".")
     return whole + (f".{fraction}" if fraction.strip("0") else "")
 
 
 def start_of(stem: str) -> Date:
-    """The start of a file name."""
+    """Return the date of a start from its name in file names."""
     day, time = stem.split("T")
     date = f"{day[:-4]}-{day[-4:-2]}-{day[-2:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
     return np.datetime64(date, "us")
 
 
 def shown(date: Date) -> str:
-    """A date for messages."""
+    """Return a date as text for messages."""
     return str(date.astype("datetime64[s]"))
 
 
@@ -48,48 +48,51 @@ class Outcome:
     output : str
         Folder of the cycle.
     starts : int
-        Number of starts in the forecasts that were passed. The lists and numbers below count each
-        start once.
+        Number of starts in the given forecasts. A start is issued if its forecast is. The fields
+        from ``issued`` to ``in_hindcast`` count each start once, but ``late`` is a part of
+        ``issued``.
     issued : list of str
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
         Starts in ``issued`` that were issued after later starts.
     issued_anew : list of str
-        Starts that an earlier run has issued, and this run again, because of ``reissue``.
+        Starts that an earlier run has issued and that this run has issued again (``reissue``).
     issued_before : int
-        Number of other starts that an earlier run has issued.
+        Number of starts that an earlier run has issued and this run has not issued again.
     too_late, early, empty : list of str
-        Starts that are not issued: all kept models know later cases, the start is in the future, or
-        all members are missing.
+        Starts that are not issued because all kept models know later cases, because the start is in
+        the future, or because all members are missing.
     refused : dict from str to str
-        Starts that are not issued, with the message of the error.
+        Starts that are not issued because of an error, with the message of the error.
     in_hindcast : int
-        Number of cases of the first fit that are older than all issued starts.
+        Number of starts that are not issued because they are cases of the first fit, and are
+        earlier than all issued starts.
     learned, revised : int
-        Numbers of observations that were new to the model, or had another value.
+        Numbers of observations that were new to the model, and that replaced another value.
     of_the_future : int
         Number of observations with a date in the future.
     scored, unscored : int
-        Numbers of verified forecasts with a score and without one.
+        Numbers of verified forecasts that this run has scored, and that it could not score because
+        their models are removed.
     scores : dict
         For each variable the mean CRPS of the ``n`` forecasts that this run has scored. ``in_all``
-        has the mean of all forecasts scored so far.
+        has the mean CRPS of all forecasts scored so far.
     alarms, changes : int
         Numbers of places and leads with an alarm, and of changes of calibration.
     findings : list of dict
-        The alarms and changes: variable, lead, place, direction, amount, date of the beginning,
-        evidence, and advice. Many places at one lead share an entry, with the numbers of the worst
-        place.
+        Alarms and changes, each with variable, lead, place, direction, amount, date of the
+        beginning, evidence and advice. Places with similar findings at one lead share an entry,
+        which has the numbers of the worst place.
     missing : dict from str to str
-        The last issued starts that lack values at some leads, or members.
+        Recent starts with incomplete forecasts, each with a text on missing leads or members.
     missing_starts : list of str
-        Recent starts without a forecast, given the usual time between starts.
+        Recent starts that should exist by the usual time between starts, but have no forecast.
     removed : list of str
-        Files of models that ``model_at`` has removed.
+        Names of models that the run has removed because of ``model_at``.
     notes : list of str
         Lines of text on findings and on missing inputs.
     model : str, optional
-        The newest model.
+        Path of the newest model.
     """
 
     status: str = "complete"
@@ -120,25 +123,28 @@ class Outcome:
     model: str | None = None
     error: str | None = None
     has_new_change: bool = False
-    """True if a change of calibration was detected that no earlier run has reported."""
+    """True if there is a change of calibration that no earlier run has reported."""
     has_written: bool = False
-    """True if a file in the folder has changed."""
+    """True if the run has changed a file in the folder."""
 
     @property
     def not_issued(self) -> dict[str, Any]:
-        """Starts without a forecast, by reason."""
+        """Starts without a forecast, by the reason for its absence."""
         names = ("too_late", "early", "empty", "refused", "in_hindcast")
         return {name: getattr(self, name) for name in names}
 
     def part_from_hindcast(self, cases: Collection[str], issued: Sequence[str]) -> None:
-        """Separate starts whose cases the first fit knows, before a later one, from late starts."""
+        """Move starts that are cases of the first fit from ``too_late`` to ``in_hindcast``.
+
+        Starts after the first issued start stay in ``too_late``.
+        """
         first = issued[0] if issued else ""
         past = [stem for stem in self.too_late if stem < first and stem in cases]
         self.in_hindcast = len(past)
         self.too_late = [stem for stem in self.too_late if stem not in past]
 
     def note(self) -> None:
-        """Write the notes."""
+        """Write the notes: texts on findings, missing parts and missing starts."""
         self.notes = [one["text"] for one in self.findings]
         for text in dict.fromkeys(self.missing.values()):
             stems = [stem for stem, own in self.missing.items() if own == text]
@@ -150,7 +156,7 @@ class Outcome:
             self.notes.append(f"no forecast for {counted}")
 
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
-        """Add scores of a start to the sums of a variable."""
+        """Add the scores of a start to the sums of a variable."""
         sums = self._sums(name, piece)
         known = piece[f"{name}_crps"].notnull()
         sums["n"] += int(known.sum())
@@ -171,7 +177,7 @@ class Outcome:
             means[what] = mean if np.isfinite(mean) else None
 
     def mail(self, issued: Sequence[str]) -> str:
-        """The status as text."""
+        """Return the status as text."""
         last = f"last start issued: {issued[-1]}; " if issued else ""
         lines = [f"{last}{len(issued)} starts in all"]
         for name, one in self.scores.items():
@@ -182,7 +188,10 @@ class Outcome:
         return "\n".join([*lines, counts, *self.notes])
 
     def end(self, newest: str) -> None:
-        """Complete means and status; ``newest`` is the last start not in the future."""
+        """Compute the mean scores, and set the status and the error.
+
+        ``newest`` is the last start that is not in the future.
+        """
         for sums in self.scores.values():
             for what in ("crps", "crps_raw"):
                 mean = sums[what] / sums["n"] if sums["n"] else np.nan
@@ -197,17 +206,17 @@ class Outcome:
 
 
 def means_text(means: Mapping[str, Any], units: str) -> str:
-    """Mean scores as text."""
+    """Return mean scores as text."""
     return f"CRPS {means['crps']:.4g} {units}, raw {means['crps_raw']:.4g}, {means['n']} cases"
 
 
 def start_warnings(
     done: Outcome, now: Date, model: str, newest: Date | None, missing: Sequence[str]
 ) -> Iterator[str]:
-    """Warnings about starts that are late, not issued, or without values.
+    """Yield warnings about starts that are late, not issued, or issued without values.
 
-    ``model`` is the first fit, ``newest`` its last valid time; ``missing`` are the starts issued
-    without a value at any place.
+    ``model`` is the name of the first fit, and ``newest`` the last valid time that this fit knows.
+    ``missing`` are the starts issued without a value at any place.
     """
     if done.late:
         yield (
@@ -245,7 +254,7 @@ def start_warnings(
 
 
 def _counted(noun: str, stems: Sequence[str]) -> str:
-    """Return the number of some starts or their forecasts, with the first and the last start."""
+    """Return as text how many starts or forecasts there are, with the first and the last start."""
     if len(stems) == 1:
         return f"1 {noun} ({stems[0]})"
     return f"{len(stems)} {noun}s ({stems[0]} the first, {stems[-1]} the last)"

@@ -47,27 +47,28 @@ Location: TypeAlias = str | PathLike[str]
 
 
 class Run:
-    """Work on files, block by block, that can continue after an interruption.
+    """Work on files that proceeds block by block, and can continue after an interruption.
 
-    Inputs are opened lazily, in blocks of locations. :meth:`write` computes a result one block at
+    A run opens inputs lazily, in blocks of locations. :meth:`write` computes a result one block at
     a time. The result appears at its path when it is complete. After a kill or a full disk, the
-    same run with ``resume=True`` computes the blocks that are missing, and the result equals that
+    same run with ``resume=True`` computes the blocks that are missing. Its result then equals that
     of an undisturbed run bit by bit.
 
     Parameters
     ----------
     output : path, optional
-        Path of the result, ending in ``.zarr`` or ``.nc``, or in ``.grib2`` for quantiles and
-        probabilities of exceedance of a GRIB file. Leave it out for work that only reads.
+        Path of the result, which ends in ``.zarr`` or ``.nc``. If the forecast is a GRIB file,
+        ``.grib2`` is possible for quantiles and probabilities of exceedance. Leave ``output`` out
+        for work that only reads.
     chunks : mapping from dimension to int, optional
-        Sizes of the blocks of locations. By default the first opened input sets them: about 16 MiB
-        for forecasts, or the blocks in which a model is stored.
+        Sizes of the blocks of locations. By default they are those in which the model is stored,
+        or about 16 MiB of the forecasts, whichever of the two the run opens first.
     resume : bool
         Whether to continue an interrupted run, and to accept a complete result of this run.
     overwrite : bool
         Whether to replace the file or store at the path, once the new result is complete.
     compute : callable, optional
-        Computes a list of Dask collections; ``dask.compute`` if not given.
+        Function that computes a list of Dask collections; by default ``dask.compute``.
 
     Examples
     --------
@@ -99,7 +100,7 @@ class Run:
         self.chunks: Mapping[str, int] = {} if chunks is None else chunks
         self.resume, self.overwrite = resume, overwrite
         self.blocks: Blocks | None = None
-        """Sizes of the blocks of locations, once an input is open."""
+        """Sizes of the blocks of locations; None until forecasts or a model are open."""
         self._compute = compute_all if compute is None else compute
         self._member_dim: Hashable | None = None
         self._inputs: dict[str, Source] = {}
@@ -109,7 +110,7 @@ class Run:
         return f"<xrecal run: {', '.join(self._inputs) or 'nothing'} -> {self.output}>"
 
     def _noted(self, path: Location, name: str) -> Source:
-        """Make an input; for a result, take its fingerprint before it is opened."""
+        """Record an input; if the run has an output, take the fingerprint of the input first."""
         source = Source(local_path(path, name=name), name)
         if self.output is not None:
             self._prints[name] = source.fingerprint()
@@ -148,7 +149,7 @@ class Run:
     ) -> xr.Dataset:
         """Open forecasts lazily, in blocks of locations.
 
-        Opening a file runs no code from it, such as codecs of strangers.
+        Opening a file never runs code from the file, such as a codec that a stranger has added.
 
         Parameters
         ----------
@@ -157,15 +158,16 @@ class Run:
         name : str
             Name of the input in messages, such as hindcast.
         model : Recalibrator, optional
-            Model whose variables to take.
+            Model; the run then opens only the variables of the model.
         variable : str, optional
-            The only forecast variable to take.
+            Forecast variable to open; by default all of them.
         dim, member_dim : hashable, optional
             Dimensions of cases and of members, if xrecal does not recognise them.
         pool : hashable, sequence or mapping, optional
-            As for the fit. Blocks have all positions along dimensions that are pooled as a whole.
+            Dimensions that the fit pools, as for ``hindcast.recal.fit``. Blocks have all positions
+            along dimensions that the fit pools without a window.
         beside : bool
-            Whether to keep further variables of the forecasts, such as their novelty.
+            Whether to keep variables that describe the forecasts, such as their novelty.
 
         Returns
         -------
@@ -202,11 +204,12 @@ class Run:
         path : path
             netCDF or GRIB file, or Zarr store.
         forecasts : Dataset
-            From :meth:`open`. Observations have the names of its variables, or are one variable.
+            Forecasts from :meth:`open`. Observations have the same names as the forecasts, or are
+            the only variable of their file.
         variable : str, optional
-            Name of the observations.
+            Variable with the observations, if it has another name.
         member_dim : hashable, optional
-            Dimension of members, where it is not recognised.
+            Dimension of members, if xrecal does not recognise it.
 
         Returns
         -------
@@ -218,13 +221,14 @@ class Run:
 
     @explained("run.open_covariates")
     def open_covariates(self, path: Location) -> dict[str, xr.DataArray | xr.Dataset]:
-        """Open covariates, in blocks of locations, after the forecasts or the model.
+        """Open covariates in blocks of locations; open the forecasts or the model before.
 
         Parameters
         ----------
         path : path
-            netCDF or GRIB file, or Zarr store. Each variable is a covariate of its name. Variables
-            of one forecast, such as ``NAME_loc`` and ``NAME_scale``, are one covariate.
+            netCDF or GRIB file, or Zarr store. Each variable is a covariate with the name of the
+            variable. Variables of one forecast, such as ``NAME_loc`` and ``NAME_scale``, together
+            are one covariate.
 
         Returns
         -------
@@ -238,14 +242,14 @@ class Run:
     def by_variable(
         forecasts: xr.Dataset, member_dim: Hashable | None = None
     ) -> dict[str, xr.Dataset]:
-        """Each forecast variable alone, with all parts of its form, by name.
+        """Return one Dataset for each forecast variable, with all of its parts, by name.
 
         Parameters
         ----------
         forecasts : Dataset
-            From :meth:`open`.
+            Forecasts from :meth:`open`.
         member_dim : hashable, optional
-            Dimension of members, where it is not recognised.
+            Dimension of members, if xrecal does not recognise it.
 
         Returns
         -------
@@ -268,16 +272,16 @@ class Run:
         covariates: Given = None,
         missing_covariates: Missing = "refuse",
     ) -> xr.Dataset:
-        """Recalibrate forecasts: compute one product of them, and their novelty.
+        """Recalibrate forecasts, and return one product, such as quantiles, with their novelty.
 
         Parameters
         ----------
         model : Recalibrator
-            From :meth:`open_model`, or any other.
+            Model from :meth:`open_model`, or any other model.
         forecast : Dataset
-            From :meth:`open`, or any other.
+            Forecasts from :meth:`open`, or any others.
         quantiles : sequence of float, optional
-            Levels, as for ``model.quantile``.
+            Levels of quantiles, as for ``model.quantile``.
         members : int, optional
             Number of equally likely members, as for ``model.members``.
         exceedance : sequence of float, optional
@@ -290,8 +294,8 @@ class Run:
         Returns
         -------
         Dataset
-            ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` if ``apply`` returns them; lazy if an
-            input is.
+            The product ``NAME``, with ``NAME_novelty`` and ``NAME_beyond`` if ``model.apply``
+            returns these two. The Dataset is lazy if an input is lazy.
         """
         product = Product(quantiles, members, exceedance, categories)
         product.require_one()
@@ -301,7 +305,7 @@ class Run:
     def news(
         model: Recalibrator, hindcast: xr.Dataset, observations: Observations
     ) -> dict[str, dict[str, int]]:
-        """Count what ``model.update`` would learn.
+        """Count the observations that ``model.update`` would learn or revise.
 
         Parameters
         ----------
@@ -315,8 +319,8 @@ class Run:
         Returns
         -------
         dict
-            For each variable the numbers of observations that would be ``learned``, because the
-            model has none for their cases, and ``revised``, because it has another value.
+            For each variable two numbers: ``learned`` counts observations of cases for which the
+            model has none, and ``revised`` those that differ from the observations of the model.
         """
         counts = {}
         first = next(iter(model.variables.values()))
@@ -336,7 +340,7 @@ class Run:
         *,
         command: str = "write",
     ) -> Written:
-        """Return the result that ``write`` would have, and change nothing.
+        """Return the numbers that :meth:`write` would return, and write nothing.
 
         Parameters
         ----------
@@ -351,7 +355,7 @@ class Run:
         Raises
         ------
         FileExistsError, FileNotFoundError, ValueError
-            As from :meth:`write` before any work.
+            Errors that :meth:`write` would raise before it computes anything.
         """
         target = self._target(settings, command)
         complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
@@ -372,16 +376,16 @@ class Run:
         Parameters
         ----------
         result : Recalibrator or Dataset
-            Lazy, with equal chunks, made from inputs that this run has opened.
+            Lazy result with equal chunks, made from inputs that this run has opened.
         settings : mapping from str, optional
-            Text, numbers, methods, and lists and mappings of them. An interrupted run continues
-            only if these settings, the inputs and the version of xrecal are the same. So equal
-            settings must make an equal result.
+            Text, numbers, methods, and lists and mappings of these. An interrupted run continues
+            only if these settings, the inputs and the version of xrecal are the same. So give all
+            settings on which the result depends.
         command : str
-            Name of the work, in messages on an unfinished result.
+            Name of the work, which messages about an unfinished result use.
         plan : Plan, optional
-            Plan to check: the run raises an error if tasks need more memory than the run has for
-            them.
+            Plan of the work. The run raises an error if tasks of this plan need more memory than
+            the run has for them.
 
         Returns
         -------
@@ -391,17 +395,18 @@ class Run:
         Raises
         ------
         FileExistsError
-            If something is at the path, complete or not, without ``resume`` or ``overwrite``; if
-            another process writes there; if it is a folder that xrecal has not made.
+            If there is a result at the path, complete or not, and neither ``resume`` nor
+            ``overwrite`` is True; if another process writes to the path; or if the path is a folder
+            but not a Zarr store.
         FileNotFoundError
-            If there is no folder to write to.
+            If the folder of the path does not exist.
         ValueError
-            If the path is an input or has another ending, if another request has made the result
-            there, or if the plan needs too much memory.
+            If the path is an input or has another ending, if the result at the path has other
+            inputs or settings, or if tasks of the plan need too much memory.
         TaskError
             If a block cannot be computed or written, the result cannot be read back, or an input
-            has changed meanwhile. Finished blocks are kept for ``resume=True``, unless an input
-            has changed.
+            has changed during the run. The run keeps finished blocks for ``resume=True``, unless
+            an input has changed.
         """
         target = self._target(settings, command)
         dataset = target.as_written(_stored(result))
@@ -421,7 +426,7 @@ class Run:
         Returns
         -------
         Dataset
-            Lazy: values are read when they are needed.
+            Lazy Dataset, whose values are read when they are needed.
         """
         output = self._path()
         return open_data(output, str(output))
@@ -445,12 +450,12 @@ def compute_all(collections: list[Any]) -> Sequence[Any]:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A setting as JSON."""
+    """Convert a setting to types of JSON."""
     return encode(value, name) if isinstance(value, (Method, tuple)) else value
 
 
 def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
-    """A result for files, in blocks."""
+    """Convert a result to a Dataset for files, in blocks."""
     if isinstance(result, Recalibrator):
         return in_blocks(to_plain(to_dataset(result)), result)
     dataset = _as_numbers(for_files(result))
@@ -458,7 +463,7 @@ def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
 
 
 def _as_numbers(dataset: xr.Dataset) -> xr.Dataset:
-    """Booleans and dates in the form of blocks, with the attributes for reading them."""
+    """Convert booleans and dates to numbers, with the attributes for reading them back."""
     plain = {}
     for name, array in dataset.data_vars.items():
         if array.dtype == bool:

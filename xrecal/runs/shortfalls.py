@@ -1,4 +1,4 @@
-"""Shortfalls of a cycle: missing leads, members and starts, and disk space."""
+"""Shortfalls of a cycle: missing leads, members and starts, and too little disk space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .findings import lead_text
 from .outcome import Date, stem_of
 
 MARGIN = 1_000_000
-"""Bytes beyond those of models, forecasts and scores."""
+"""Free bytes that a run needs beyond those for models, forecasts and scores."""
 
 
 def missing_in(
@@ -27,9 +27,9 @@ def missing_in(
     variables: Mapping[Hashable, Verifying],
     fits: Mapping[Hashable, FittedVariable],
 ) -> str:
-    """Leads of a start without values, and missing members, as text.
+    """Describe leads without values, and missing members, in the forecast of one start.
 
-    Places without a fit have no value at any lead, so they are ignored.
+    Places without a fit never have values, so they do not count if other places have a fit.
     """
     texts = []
     for name, one in variables.items():
@@ -55,9 +55,9 @@ def missing_in(
 
 
 def missing_starts(issued: Sequence[Date], now: Date) -> list[str]:
-    """Starts without a forecast, by the usual interval between issued ones.
+    """Find starts without a forecast, from the usual interval between issued starts.
 
-    The next start counts as missing when the one after it is due.
+    The next start counts as missing when 1.75 intervals have passed since the last issued start.
     """
     if len(issued) < 3:
         return []
@@ -83,6 +83,6 @@ def require_room(folder: Path, n_starts: int, each: int, rewritten: int) -> None
 
 
 def bytes_of(path: Path) -> int:
-    """Size of a file, or of all files of a store; 0 if there is none."""
+    """Return the bytes of a file, or of all files of a store; 0 if nothing is at the path."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(one.stat().st_size for one in files if one.is_file())

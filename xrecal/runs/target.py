@@ -1,8 +1,9 @@
-"""The path of a result that is written block by block, such that a later run can continue.
+"""Writing of a result block by block, such that a later run can continue.
 
-Next to the path is a folder, ``NAME.partial``: it has a Zarr store, the request as JSON, and a
-marker for each written block. At the very end, a rename moves the result to its path: this alone
-completes it. A netCDF file of a single block needs no store. ``docs/batch.md`` lists the steps.
+Next to the path of the result, a run makes the folder ``NAME.partial`` with a Zarr store, the
+request (inputs and settings of the run) as JSON, and a marker file for each written block. At the
+end, the run moves the complete result to its path by a rename. A netCDF file of a single block
+needs no store. ``docs/batch.md`` lists the steps.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from .blocks import Block, blocks_of, is_marked, mark, write_block
 from .files import Source
 
 REQUEST = "xrecal_request"
-"""Attribute of a result with the request, as JSON."""
+"""Attribute of a result: the request (inputs and settings of the run) as JSON."""
 
 RESTART = (
     "repeat the same command with ",
@@ -62,11 +63,11 @@ RESTART = (
 
 
 class RunError(TaskError):
-    """A run stopped before its end; its finished blocks are kept."""
+    """Error that stopped a run before its end."""
 
 
 class Written(NamedTuple):
-    """Number of blocks of a result, and of blocks finished by an earlier run."""
+    """Numbers of blocks: all blocks of a result, and those that an earlier run has finished."""
 
     n_blocks: int
     n_skipped: int
@@ -75,13 +76,13 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """The path of a result, and the request for it."""
+    """The path of a result, and the request for this result."""
 
     path: Path
     request: Mapping[str, Any]
-    """Inputs and settings as JSON: equal requests give the same result."""
+    """Inputs and settings of the run, as JSON; equal requests give equal results."""
     inputs: Sequence[Source] = ()
-    """Files to read; the request has their fingerprints under their names."""
+    """Inputs of the run; the request has the fingerprint of each input under its name."""
 
     @cached_property
     def request_text(self) -> str:
@@ -96,7 +97,7 @@ class Target:
 
     @property
     def folder(self) -> Path:
-        """Folder for data, request and markers until the result is complete."""
+        """Folder that has data, request and markers until the result is complete."""
         return partial_of(self.path)
 
     @property
@@ -105,11 +106,11 @@ class Target:
         return self.folder / STORE
 
     def file_format(self) -> FileFormat:
-        """Format of the result by its suffix; raises ValueError for another one."""
+        """Return the format of the result by its suffix; raise ValueError for an unknown suffix."""
         return "grib" if is_grib(self.path) else format_to_write(self.path)
 
     def grib_forecast(self) -> Path:
-        """GRIB file of the forecast, whose messages a result in GRIB copies.
+        """Return the path of the forecast's GRIB file; a result in GRIB copies its messages.
 
         Raises
         ------
@@ -125,12 +126,12 @@ class Target:
         return read[0]
 
     def as_written(self, dataset: xr.Dataset) -> xr.Dataset:
-        """The part of a Dataset that the format takes; a warning names the variables left out.
+        """Return the variables that the format can store; warn about all others.
 
         Raises
         ------
         ValueError
-            If a GRIB file cannot hold it.
+            If a GRIB file cannot store any of the variables, or the forecast is not a GRIB file.
         """
         if self.file_format() != "grib":
             return dataset
@@ -143,11 +144,11 @@ class Target:
         return kept
 
     def marker(self, block: int | str) -> Path:
-        """Marker of a block by its number; of ``"layout"`` for everything outside blocks."""
+        """Return the path of the marker of a block, or of the files outside blocks ("layout")."""
         return self.folder / "done" / str(block)
 
     def is_marked(self, block: int | str) -> bool:
-        """Return whether a block is written, and its files are unchanged."""
+        """Return whether a block has a marker with the hash of its current files."""
         return is_marked(self.marker(block), self.store, self.digest)
 
     @contextmanager
@@ -157,29 +158,30 @@ class Target:
         Raises
         ------
         ValueError
-            If the path is not a valid name, or is an input.
+            If the path has an unknown ending, or is an input.
         FileNotFoundError
-            If there is no folder to write to.
+            If the folder of the path does not exist.
         FileExistsError
-            If another process writes there.
+            If another process writes to the path.
         """
         self._require_name()
         with writing(self.path):
             yield
 
     def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
-        """Return whether the result exists already, and change nothing.
+        """Return whether the path has the complete result of this request; change nothing.
 
         Raises
         ------
         FileExistsError
-            If something is there, complete or not, and neither resume nor overwrite is True; or if
-            xrecal did not write it.
+            If there is a result at the path, complete or not, and neither resume nor overwrite is
+            True; if the path is a folder but not a Zarr store; or if ``NAME.partial`` is not from
+            xrecal.
         ValueError
-            If the path is not a valid name, or is an input, or if the result there, complete or
-            not, has another request.
+            If the path has an unknown ending, or is an input, or if the result at the path,
+            complete or not, has another request.
         FileNotFoundError
-            If there is no folder to write to.
+            If the folder of the path does not exist.
         """
         self._require_name()
         remedy = Advice("use ", Typed("overwrite", True), " to replace it, or another path")
@@ -203,7 +205,7 @@ class Target:
         return True
 
     def _require_name(self) -> None:
-        """Raise an error unless the path can be written to without changing an input."""
+        """Raise an error if the path is an input, has an unknown ending, or lacks its folder."""
         self.file_format()  # raises an error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))
@@ -216,7 +218,7 @@ class Target:
                 )
 
     def _require_same(self, text: str, who: str) -> None:
-        """Raise ValueError if a request in a file differs from this one."""
+        """Raise ValueError if the request in ``text`` differs from that of this run."""
         try:
             made = json.loads(text)
         except ValueError:
@@ -230,12 +232,12 @@ class Target:
             raise ValueError(Advice(f"{who} belongs to another request: {differs}", *RESTART))
 
     def make_way(self, *, overwrite: bool) -> None:
-        """Remove the rest of an earlier run, unless this run continues it."""
+        """Remove unfinished work of an earlier run, unless this run continues the work."""
         if overwrite or not can_go_on(self.path):
             discard_partial(self.path)
 
     def begin(self, dataset: xr.Dataset) -> None:
-        """Create the store, unless an earlier run has: everything but the values of lazy arrays."""
+        """Create the store, without values of lazy arrays, unless an earlier run has created it."""
         if can_go_on(self.path):
             if self._is_laid_out():
                 return
@@ -257,7 +259,7 @@ class Target:
         new.rename(self.store)
 
     def _is_laid_out(self) -> bool:
-        """Return whether the store of an earlier run is complete; remove half-written files."""
+        """Return whether an earlier run has created the store; remove its half-written files."""
         if not self.is_marked("layout"):
             return False
         for path in self.store.rglob("*.partial"):  # temporary names of Zarr
@@ -270,11 +272,11 @@ class Target:
             return False
 
     def count_finished(self, n_blocks: int) -> int:
-        """Number of written blocks, by their markers alone."""
+        """Count the blocks that have a marker, without a check of their files."""
         return sum(self.marker(number).exists() for number in range(n_blocks))
 
     def unmark(self, n_blocks: int) -> list[int]:
-        """Numbers of blocks that are missing or changed; these lose their markers."""
+        """Return which blocks are missing or changed, by number, and remove their markers."""
         with ThreadPoolExecutor() as pool:
             written = list(pool.map(self.is_marked, range(n_blocks)))
         missing = [number for number, there in enumerate(written) if not there]
@@ -296,20 +298,21 @@ class Target:
 
     @property
     def needs_store(self) -> bool:
-        """Return whether blocks need a store: an interruption keeps nothing of a single block.
+        """True if even a single block needs a store.
 
-        Creating and copying a store takes as long as a morning's forecast of a station.
+        A netCDF file of a single block needs none: an interrupted run has no finished block to
+        keep. Creating and copying a store takes as long as recalibrating one station's forecast.
         """
         return can_go_on(self.path) or self.file_format() != "netcdf"
 
     def write_whole(self, dataset: xr.Dataset) -> None:
-        """Move a result in memory to its path."""
+        """Write a result in memory to a netCDF file, and move the file to its path."""
         new = begin_partial(self.path, self.request_text) / "new.nc"
         dataset.assign_attrs({REQUEST: self.request_text}).to_netcdf(new, engine="netcdf4")
         self._put(new)
 
     def finish(self) -> None:
-        """Remove the mark of an unfinished store and move the result to its path."""
+        """Make the result from the complete store, and move the result to its path."""
         if self.file_format() == "netcdf":
             new = self.folder / "new.nc"
             to_netcdf(self.store, new)
@@ -323,7 +326,7 @@ class Target:
         self._put(new)
 
     def _put(self, new: Path) -> None:
-        """Move a result to its path, once it is on disk."""
+        """Wait until a result is on disk, and move the result to its path."""
         sync([new], self.folder)
         try:
             put_in_place(new, self.path, require_opens)
@@ -333,7 +336,7 @@ class Target:
         discard_partial(self.path)
 
     def tasks(self, dataset: xr.Dataset, blocks: Mapping[int, Block]) -> list[Any]:
-        """Dask tasks that compute and write blocks, given by their numbers."""
+        """Return a Dask task for each block (by number) that computes and writes the block."""
         from dask.delayed import delayed
 
         names = {name for block in blocks.values() for name in block.chunks}
@@ -362,8 +365,8 @@ def write_in_blocks(
     dataset : Dataset
         Lazy Dataset with equal chunks; files must support its names and types.
     target : Target
-        Locked by :meth:`Target.alone`, after :meth:`Target.is_complete` and
-        :meth:`Target.make_way`.
+        Target that :meth:`Target.alone` has locked. Call :meth:`Target.is_complete` and
+        :meth:`Target.make_way` before.
     compute : callable
         Function that computes a list of Dask collections.
 
@@ -371,7 +374,7 @@ def write_in_blocks(
     ------
     TaskError
         If a block cannot be computed or written, the result cannot be moved, or an input has
-        changed meanwhile.
+        changed during the run.
     """
     blocks = blocks_of(dataset)
     n_skipped = 0
@@ -402,7 +405,7 @@ def write_in_blocks(
 
 
 def _number(text: str) -> int | float:
-    """A number in JSON, as an integer if possible."""
+    """Read a number of JSON, as an integer if possible."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
@@ -410,7 +413,7 @@ def _number(text: str) -> int | float:
 def _differences(
     a: Mapping[str, Any], b: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The entries of two requests that differ, with both values."""
+    """Return the entries that differ between two requests: those of ``a``, and those of ``b``."""
     was, now = {}, {}
     for key in {**a, **b}:
         one, two = a.get(key), b.get(key)
@@ -422,7 +425,7 @@ def _differences(
 
 
 def _fingerprint(one: Source) -> Any:
-    """Fingerprint of an input; the error if the input is gone."""
+    """Return the fingerprint of an input, or the text of the error if the input is gone."""
     try:
         return one.fingerprint()
     except OSError as error:
@@ -430,7 +433,7 @@ def _fingerprint(one: Source) -> Any:
 
 
 def to_netcdf(store: Path, path: Path) -> None:
-    """Copy a store to a netCDF file, a chunk at a time."""
+    """Copy a store to a netCDF file, one chunk after another."""
     import dask
 
     with (

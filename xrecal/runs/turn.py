@@ -1,7 +1,8 @@
-"""One run of the daily cycle, within the lock of its folder.
+"""One run of the daily cycle; the caller has locked the folder of the cycle.
 
-Each start gets the model that has learned all cases verified at that start, whenever the cycle
-runs. So a run that was killed, missed or repeated leaves the same files as an undisturbed one.
+The model that issues the forecast of a start has learned all cases that had verified at that start,
+and no later cases, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads
+to the same files as an undisturbed cycle.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -32,10 +33,10 @@ from .shortfalls import bytes_of, missing_in, missing_starts, require_room
 from .watching import Watch, count_alarms, watched
 
 SILENCE = np.timedelta64(14, "D")
-"""Longest time without observations before a warning."""
+"""Longest time without observations that causes no warning."""
 
 OF_SCORES = "xrecal_scores"
-"""Attribute of a monitor: hash of its scores."""
+"""Attribute of the monitor's file: hash of the scores and settings that the monitor used."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Settings:
 
     product: Product
     keep: int
-    """Number of stored models."""
+    """Number of models to keep."""
     watch: Watch
     compute: Callable[[list[Any]], Sequence[Any]]
     """Function that computes a list of Dask collections."""
@@ -52,7 +53,7 @@ class Settings:
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Raise ValueError if a library cannot read a damaged file."""
+    """Context in which a library's RuntimeError for a damaged file becomes a ValueError."""
     try:
         yield
     except RuntimeError as error:
@@ -64,7 +65,7 @@ def readable(name: str) -> Iterator[None]:
 
 
 class Turn:
-    """One run, within the lock of its folder."""
+    """One run of the daily cycle; the caller has locked the folder of the cycle."""
 
     def __init__(
         self, settings: Settings, folder: Folder, base: Recalibrator, archive: Archive, now: Date
@@ -76,7 +77,7 @@ class Turn:
         """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
-        """Read the fit of the models, and from which start on another fit takes over."""
+        """Read the last start whose model comes from an earlier fit; record the fit if new."""
         mark = self.folder.read_json(MARK)
         if mark.get("fit") == digest:
             self.after = mark["after"]
@@ -85,13 +86,13 @@ class Turn:
         self._mark(digest, models[-1] if models else None)
 
     def _mark(self, digest: str, after: str | None) -> None:
-        """Record that models up to ``after`` come from an earlier fit than this one."""
+        """Record the hash of the fit, and the last start whose model comes from an earlier fit."""
         self.after = after
         self.folder.write_json(MARK, {"fit": digest, "after": after})
         self.done.has_written = True
 
     def go_back(self, to: Date) -> None:
-        """Remove the models after a date."""
+        """Remove the models of starts after a date."""
         date, models = stem_of(to), self.folder.models()
         kept = [stem for stem in models if stem <= date]
         if not kept:
@@ -129,7 +130,7 @@ class Turn:
             )
 
     def require_room(self) -> None:
-        """Raise OSError unless the disk has room for the result."""
+        """Raise OSError unless the disk has room for the files of this run."""
         issued, models = self.folder.issued(), self.folder.models()
         n = sum(stem_of(start) not in issued for start in self.archive.starts if start <= self.now)
         each = sum(fit.state.nbytes for fit in self.base.variables.values())
@@ -141,9 +142,10 @@ class Turn:
         require_room(self.folder.path, n, each, anew)
 
     def issue(self, named: str, again: bool) -> None:
-        """Learn and issue, start by start, and count each given start.
+        """Learn and issue, start by start, and record the outcome of each given start.
 
-        ``named`` is the first fit in messages. ``again`` also issues starts issued before.
+        ``named`` is the name of the first fit in messages. ``again`` is True to issue starts again
+        that were issued before.
         """
         issued, models, done = self.folder.issued(), self.folder.models(), self.done
         fit_knows = self._known_of(self.base)
@@ -175,7 +177,7 @@ class Turn:
             warn(text)
 
     def _try_to_issue(self, start: Date, parent: str, issued: list[str]) -> bool:
-        """Issue a start, or note the reason if this fails; other starts do not wait for it."""
+        """Issue a start, or record the error if this fails; return whether the start is issued."""
         stem = stem_of(start)
         try:
             is_issued = self._issue(start, parent)
@@ -186,7 +188,7 @@ class Turn:
         return is_issued
 
     def _known_of(self, model: Recalibrator) -> tuple[Date, Date] | None:
-        """The newest start and the newest valid time that a model has learned from."""
+        """Return the newest start and the newest valid time among the cases of a model."""
         known = []
         for name, fitted in model.variables.items():
             one = self.archive.variables.get(name) or next(iter(self.archive.variables.values()))
@@ -200,9 +202,9 @@ class Turn:
         return (max(s for s, _ in known), max(v for _, v in known)) if known else None
 
     def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
-        """Return the newest model without cases from after a start.
+        """Return the name of the newest model that knows no case from after a start.
 
-        Return "" for the first fit, and None if there is no such model.
+        Return "" for the first fit, and None if each model knows later cases.
         """
         stem, models = stem_of(start), self.folder.models()
         before = [one for one in models if one < stem]
@@ -214,7 +216,10 @@ class Turn:
         return before[-1] if before else None
 
     def _issue(self, start: Date, parent: str) -> bool:
-        """Make the model of a start, unless it exists, and its forecast, unless that is empty."""
+        """Make the model of a start, if there is none, and the forecast of the start.
+
+        Return False, and store no forecast, if all members are missing.
+        """
         stem, forecast = stem_of(start), self._forecast(start)
         path = self.folder.model(stem)
         model = self.base if parent == "" else self._model(parent)
@@ -244,7 +249,7 @@ class Turn:
         return open_recalibrator(self.folder.model(stem))
 
     def _forecast(self, start: Date) -> xr.Dataset:
-        """The forecast of one start, in memory."""
+        """Read the forecast of one start into memory."""
         at = np.flatnonzero(self.archive.starts == start)
         return self._read({self.archive.dim: at})
 
@@ -256,7 +261,7 @@ class Turn:
         return read
 
     def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
-        """A model updated with the cases verified at a start."""
+        """Update a model with the cases that had verified at a start."""
         dim = self.archive.dim
         fresh = np.zeros(self.archive.starts.size, bool)
         for name, one in self.archive.variables.items():
@@ -274,15 +279,15 @@ class Turn:
         return model
 
     def _warn_if_behind(self, start: Date, model: Recalibrator) -> None:
-        """Warn if nothing was learned for weeks."""
+        """Warn if a model knows no observation of the two weeks before a start."""
         known = self._known_of(model)
         if known is not None and start - known[1] > SILENCE:
             newest = known[1]
             days = int((start - newest) / np.timedelta64(1, "D"))
             warn(
-                f"the forecast of {shown(start)} is issued by a model that knows no observation of "
-                f"the {days} days before; hand over the observations of the gap, and it learns "
-                "from them"
+                f"the model that issues the forecast of {shown(start)} knows no observation of "
+                f"the {days} days before; give the observations of these days, and the model "
+                "learns from them"
             )
 
     def score(self) -> None:
@@ -324,7 +329,7 @@ class Turn:
         self.done.has_written = True
 
     def _scored(self, start: Date, known: Mapping[Hashable, xr.DataArray]) -> xr.Dataset:
-        """Scores of the forecast of one start, before and after recalibration."""
+        """Return scores of the forecast of one start, before and after recalibration."""
         at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
         observed = self.archive.observations(known, at)
         here = {name: array.isel(at) for name, array in known.items()}
@@ -351,7 +356,7 @@ class Turn:
         self.done.has_written = True
 
     def _explain(self) -> dict[str, int]:
-        """Note the means of all scores, and alarms and changes; return the numbers of these two."""
+        """Record mean scores and findings; return the numbers of alarms and of changes."""
         scores, seen = (self.folder.read_data(name) for name in (SCORES, MONITOR))
         if scores is None or seen is None:
             return {"alarms": 0, "changes": 0}

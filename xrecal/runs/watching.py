@@ -11,7 +11,7 @@ import xarray as xr
 from xrecal.diagnostics.monitor import Restart, monitor
 
 SMALLEST = 2.0**-53
-"""Smallest distance of a transform from 0 and 1, so that its normal score is finite."""
+"""Smallest distance of a PIT value from 0 and 1; it keeps the normal quantile finite."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,11 @@ class Watch:
 def watched(
     scores: xr.Dataset, names: Iterable[Hashable], dim: Hashable, watch: Watch
 ) -> xr.Dataset:
-    """Monitor each variable by its transforms ``NAME_pit``; results have its name.
+    """Monitor each variable by its PIT values ``NAME_pit``; names of results begin with ``NAME``.
 
-    Normal scores of transforms against a standard normal forecast have the same transforms.
+    The monitor takes forecasts and observations, not PIT values. So it gets standard normal
+    forecasts, and the normal quantiles of the PIT values as observations. The PIT values of these
+    pairs equal ``NAME_pit``.
     """
     from scipy.special import ndtri
 
@@ -50,7 +52,7 @@ def watched(
 
 
 def count_alarms(seen: xr.Dataset) -> dict[str, int]:
-    """Number of places and leads with an alarm at the end, and of changes of calibration so far."""
+    """Count places and leads with an alarm after the last case, and all changes so far."""
     dim = next(iter(seen["restarts"].dims))
     alarms = [seen[name].isel({dim: -1}).sum() for name in seen if str(name).endswith("_alarm")]
     changes = [seen[name].sum() for name in seen if str(name).endswith("_change")]

@@ -1,1 +1,1 @@
-"""Storage of models in netCDF or Zarr, as one Dataset of names and numbers."""
+"""Storage of models in netCDF or Zarr, and safe reading and writing of other files."""

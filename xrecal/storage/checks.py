@@ -1,8 +1,8 @@
 """Checks of opened models: fields, shapes and ranges of numbers must be those of a fit.
 
-Fields, names, dimensions and sizes are checked when a model is opened. Numbers are checked when
-they are read: those in memory immediately, others when their chunk is loaded. Later code relies on
-these checks; so compiled code never reads beyond its arrays.
+Opening a model checks its fields, names, dimensions and sizes. Numbers are checked when they are
+read: at opening if the model is read into memory, otherwise when their chunk is loaded. Later code
+relies on these checks: they ensure that compiled code never reads beyond its arrays.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from .untrusted import reading
 
 @dataclass(frozen=True)
 class Expected:
-    """Properties of an array of the state of a fit."""
+    """Properties that an array in the state of a fit must have."""
 
     dims: tuple[Hashable, ...]
-    """Dimensions after those of the locations."""
+    """Dimensions of the array, without those of the locations."""
     kinds: str
-    """Codes of NumPy's kinds of types."""
+    """Allowed kinds of types, as one-letter codes of NumPy."""
     within: tuple[float, float] = ANY
-    """Smallest and largest number; NaN means none."""
+    """Smallest and largest allowed number; NaN is always allowed."""
     known: int | None = None
-    """All valid bits of a status."""
+    """Sum of all valid bits of a status; None for other arrays."""
 
     def require(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Raise ValueError if a number is one that no fit stores."""
+        """Raise ValueError if a number is outside the range that fits store."""
         least, most = map(np.float64, self.within)  # single precision may round the limits
         wrong = (values < least) | (values > most)
         if self.known is not None:
@@ -62,7 +62,7 @@ _TYPES = {
     cls: get_type_hints(cls, localns={"Pool": Pool})
     for cls in (FittedVariable, Pool, MatchedLeads, VectorCKME, SharedCKME)
 }
-"""Types of the fields of classes that do not check them."""
+"""Types of fields, for classes that do not check the types of their fields themselves."""
 
 
 def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
@@ -71,7 +71,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     Returns
     -------
     dict from str to Expected
-        Expected properties of each array of the state, without a check of its numbers.
+        Expected properties of each array of the state. The numbers are not checked here.
     """
     state, method = fitted.state, fitted.method
     if CASE not in state.dims or "status" not in state:
@@ -101,7 +101,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
 
 
 def _require_types(owner: Any) -> None:
-    """Raise ValueError unless fields have their types, also within objects."""
+    """Raise ValueError unless fields of an object, and of objects in them, have their types."""
     for f in fields(owner):
         value = getattr(owner, f.name)
         if not _is_of(value, _TYPES[type(owner)][f.name]):
@@ -111,7 +111,7 @@ def _require_types(owner: Any) -> None:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Return whether a value, with its contents, has a type."""
+    """Return whether a value and its contents have the type ``hint``."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(_is_of(value, part) for part in parts)
@@ -132,14 +132,14 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 
 def _require_periods(periods: Iterable[float | None]) -> None:
-    """Raise ValueError unless all periods are positive, or None."""
+    """Raise ValueError unless each period is positive or None."""
     wrong = [period for period in periods if period is not None and not is_positive(period)]
     if wrong:
         raise ValueError(f"a covariate has the period {wrong[0]}")
 
 
 def _require_axis(axis: CaseAxis, n: int) -> None:
-    """Raise ValueError unless dates are numbers with the size of the cases."""
+    """Raise ValueError unless each array of dates has one finite number for each case."""
     for f in fields(axis):
         values = getattr(axis, f.name)
         if values is None:
@@ -153,7 +153,7 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
 
 
 def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
-    """Raise ValueError unless leads have two labels or none, and the size of those of the state."""
+    """Raise ValueError unless leads have two labels or none, and are as many as in the state."""
     if leads is None:
         return
     counts = leads.n_matched
@@ -163,7 +163,7 @@ def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
 
 
 def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
-    """Raise ValueError unless the positions of a pool exist."""
+    """Raise ValueError unless the sizes and positions of a pool match the state."""
     if pool is None:
         return
     windows = pool.sizes if pool.widths is None else pool.widths
@@ -181,7 +181,7 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 
 
 def _require_method(method: Method, pool: Pool | None) -> None:
-    """Raise ValueError unless internal settings are such as fits store."""
+    """Raise ValueError unless the internal settings of a method are valid."""
     of = method.variables
     if of is not None:
         _require_periods(of.periods)
@@ -201,7 +201,7 @@ def _require_method(method: Method, pool: Pool | None) -> None:
 def _expected(
     fitted: FittedVariable, parameters: Mapping[str, Parameter], n: int
 ) -> dict[str, Expected]:
-    """Arrays of the state of a method with ``n`` slots of cases."""
+    """Return the arrays that the state of a fit with room for ``n`` cases must have."""
     state, method = fitted.state, fitted.method
     shared = method.by_sums
     n_places = as_shared(method).places if shared else 1
@@ -229,14 +229,14 @@ def _expected(
 
 
 def _range_of(parameter: Parameter, n: int) -> tuple[float, float]:
-    """Smallest and largest value of a parameter with ``n`` slots of cases."""
+    """Return the range of a valid parameter, if the fit has room for ``n`` cases."""
     if parameter.flags:
         return 0, len(parameter.flags) - 1
     return (-1, n - 1) if parameter.of_slots else parameter.within
 
 
 def _require_array(state: xr.Dataset, name: str, expected: Expected) -> None:
-    """Raise ValueError unless an array is present, with its dimensions and type."""
+    """Raise ValueError unless an array is present, with the expected dimensions and type."""
     if name not in state.data_vars:
         raise ValueError(f"the state lacks {name!r}")
     variable, locations = state.variables[name], state.variables["status"].dims
@@ -248,7 +248,7 @@ def _require_array(state: xr.Dataset, name: str, expected: Expected) -> None:
 
 
 def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -> None:
-    """Raise ValueError unless a parameter has its sizes and labels."""
+    """Raise ValueError unless a parameter has the sizes and labels that its method declares."""
     for d, size in parameter.sizes(n).items():
         # An update adds slots, but neither landmarks nor nodes of trees.
         grows = callable(parameter.dims[d])
@@ -269,7 +269,7 @@ def require_ordered(numbers: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 class Checked:
-    """A stored array that Dask reads by parts; errors of reading and of checks name the file."""
+    """A stored array that Dask reads in parts, with a check of each part; errors name the file."""
 
     def __init__(
         self, variable: xr.Variable, name: str, expected: Mapping[str, Expected], what: str
@@ -279,7 +279,7 @@ class Checked:
         self.shape, self.dtype, self.ndim = variable.shape, variable.dtype, variable.ndim
 
     def __getitem__(self, key: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Numbers of a part; UnreadableError if they cannot be read or are not valid."""
+        """Read the numbers of a part; raise UnreadableError if this fails or they are not valid."""
         with reading(self.what):
             values = self.variable[key].to_numpy()
             if self.expected is not None:

@@ -1,4 +1,4 @@
-"""Conversion of variables to plain types for files, and back without loss."""
+"""Conversion of variables to types that all formats store, and back without loss."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .settings import decode, encode
 from .untrusted import read_json, require_small, to_json
 
 RECORD = "xrecal_variables"
-"""Attribute with the original type of each variable of a file."""
+"""Attribute of a file with the original type of each of its variables."""
 
 _KINDS = re.compile(
     r"(float|u?int)\d{1,3}|[<>]?[iuf]\d|bool|object|[<>]?U\d{1,5}"
     r"|(datetime64|timedelta64)\[(s|ms|us|ns)\]|cftime \w{1,30} [01]"
 )
-"""Allowed original types: NumPy's names of types, and calendars of cftime."""
+"""Allowed original types: names of types of NumPy, and calendars of cftime."""
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _CFTIME_UNITS = "microseconds since 1970-01-01"
@@ -28,9 +28,9 @@ _MEANT_FOR_FILES = {"missing_value", "scale_factor", "add_offset", "coordinates"
 
 
 def to_plain(dataset: xr.Dataset) -> xr.Dataset:
-    """Convert to numbers and text, and record the original types in the attribute ``RECORD``.
+    """Convert variables to numbers and text; record the original types in the attribute ``RECORD``.
 
-    Encodings of the inputs (packing, fill values) are dropped, so nothing is rounded.
+    The result has no encodings of the inputs (packing, fill values), so nothing is rounded.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If variables of the record are missing or have other dimensions.
+        If variables of the record are missing, or have other dimensions or types.
     """
     text = read_json(dataset.attrs[RECORD])
     record = text["variables"]
@@ -100,7 +100,7 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
-    """A variable of numbers or text, and its original type."""
+    """Return a variable as numbers or text, and its original type."""
     attrs = {k: v for k, v in variable.attrs.items() if isinstance(k, str) and _is_plain(k, v)}
     dtype, kind, data = variable.dtype, str(variable.dtype), variable.data
     if dtype.kind == "M" and not isinstance(dtype, np.dtype):  # with a time zone
@@ -124,7 +124,7 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
 
 
 def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
-    """Text unchanged, bytes of a file as text, dates of a calendar as numbers."""
+    """Convert bytes to text and dates of a calendar to numbers; leave text unchanged."""
     kind = "object" if values.dtype.kind in "TS" else str(values.dtype)
     values = values.astype(object)
     for at, value in np.ndenumerate(values):
@@ -147,7 +147,7 @@ def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
 
 
 def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Variable:
-    """Restore a variable from the plain one."""
+    """Restore the original type and attributes of a variable."""
     if not _KINDS.fullmatch(kind):
         raise ValueError(f"the type {kind!r:.60} is not known")
     if kind[0] in "fiu" and kind != "float16":  # stored as float32
@@ -174,7 +174,7 @@ def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Var
 
 
 def _is_plain(name: str, value: object) -> bool:
-    """Return whether all formats store an attribute unchanged, and none decodes values by it."""
+    """Return whether all formats store an attribute unchanged, and no reader decodes with it."""
     array = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else None
     listed = array is not None and array.dtype.kind in "iuf" and array.ndim == 1
     single = isinstance(value, (str, int, float, np.number)) and not isinstance(value, bool)

@@ -1,7 +1,8 @@
-"""Dimensions with several labels each, as files hold them: CF's compression by gathering.
+"""Storage of a MultiIndex in files, in the form that CF calls compression by gathering.
 
-Along a dimension with a MultiIndex, such as stacked latitudes and longitudes, a file has the number
-of each combination of labels, and the labels beside it. cf_xarray reads and writes the same form.
+Along a dimension with a MultiIndex, such as stacked latitudes and longitudes, a file has one number
+for each combination of labels. The labels are variables of their own. cf_xarray reads and writes
+the same form.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 COMPRESS = "compress"
-"""CF's attribute that names the labels, from the one that changes slowest."""
+"""Attribute with the names of the labels; the label that changes slowest comes first."""
 
 
 def gathered(dataset: xr.Dataset) -> xr.Dataset:
@@ -22,7 +23,7 @@ def gathered(dataset: xr.Dataset) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If a label is missing, or the name of labels has a space.
+        If a label is missing, or the name of a label has a space.
     """
     for dim, index in _multi(dataset).items():
         names = [str(name) for name in index.names]
@@ -41,7 +42,7 @@ def gathered(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _multi(dataset: xr.Dataset) -> dict[Hashable, pd.MultiIndex]:
-    """Dimensions with several labels each."""
+    """Return each dimension that has a MultiIndex, with this index."""
     found = {d: dataset.indexes[d] for d in dataset.dims if d in dataset.indexes}
     return {
         d: index.remove_unused_levels()
@@ -51,7 +52,7 @@ def _multi(dataset: xr.Dataset) -> dict[Hashable, pd.MultiIndex]:
 
 
 def restored(dataset: xr.Dataset) -> xr.Dataset:
-    """Make a MultiIndex of all numbers whose labels are there.
+    """Undo :func:`gathered`: make a MultiIndex wherever numbers and their labels are present.
 
     Raises
     ------

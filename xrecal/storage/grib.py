@@ -1,8 +1,8 @@
-"""GRIB files as Datasets, through cfgrib and with its names.
+"""Reading of GRIB files with cfgrib; the Datasets have the names that cfgrib gives.
 
-The messages of a file are read once. xrecal neither reads nor writes cfgrib's index files, because
-they are pickles, which can run code. cfgrib knows members only, so it gets the percentile of a
-message as its member.
+xrecal reads the headers of all messages once. It neither reads nor writes cfgrib's index files,
+because they are pickles of Python, which can run code. cfgrib has no dimension of percentiles, so
+xrecal passes percentiles to cfgrib as numbers of members.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import xarray as xr
 SUFFIXES = (".grib", ".grib2", ".grb", ".grb2")
 
 PERCENTILES, PROBABILITIES = (6, 10), (5, 9)
-"""Templates of WMO's table 4.0, at a point in time and over an interval."""
+"""Numbers of templates in WMO's table 4.0: for a point in time, and for an interval of time."""
 
 TEMPLATE = "productDefinitionTemplateNumber"
 
@@ -27,12 +27,12 @@ _SEVERAL = ("dataType", "stepUnits")  # of control and perturbed members, of sho
 
 
 def is_grib(path: Path) -> bool:
-    """Return whether a path is that of a GRIB file, by its suffix."""
+    """Return whether a path has a suffix of GRIB files."""
     return path.suffix.lower() in SUFFIXES
 
 
 class Field(Mapping[str, Any]):
-    """A message of a file: its header in memory, all else read when it is asked for."""
+    """A message of a file: its header is in memory, and all else is read when it is needed."""
 
     def __init__(self, stream: Any, place: Any, header: dict[str, Any]) -> None:
         self.stream, self.place, self.header = stream, place, header
@@ -76,7 +76,7 @@ def fields_of(path: Path) -> list[Field]:
 
 
 def _value(message: Mapping[str, Any], key: str) -> Any:
-    """A key of a message; cfgrib's word for a missing key if the message lacks it."""
+    """Return the value of a key, or cfgrib's word for no value if the message lacks the key."""
     try:
         return message[key]
     except KeyError:
@@ -116,7 +116,7 @@ def open_grib(path: Path) -> xr.Dataset:
 
 
 def _opened(fields: list[Field]) -> xr.Dataset:
-    """One variable, as cfgrib reads it; months of seasonal forecasts in place of their lengths."""
+    """Open one variable with cfgrib; leads of seasonal forecasts are numbers of months."""
     template = fields[0][TEMPLATE]
     if template in PROBABILITIES:
         raise ValueError(
@@ -150,9 +150,9 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 
 
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
-    """All variables; a level, member or step is scalar if it is the only one in all of them.
+    """Merge variables; a level, member or step becomes scalar if all variables have only this one.
 
-    Steps, starts and members that a variable lacks are NaN.
+    Where a variable lacks steps, starts or members that others have, its values are NaN.
     """
     levels = {array.attrs.get("GRIB_typeOfLevel") for part in parts for array in part.values()}
     levels -= {d for part in parts for d, size in part.sizes.items() if size > 1}

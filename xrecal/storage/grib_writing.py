@@ -1,7 +1,7 @@
-"""Quantiles and probabilities as GRIB2: messages of the forecast with new values and templates.
+"""Writing of quantiles and probabilities in GRIB2, as changed copies of the forecast's messages.
 
-A field takes its grid, variable, level and times from the first message of the forecast that has
-its times and level.
+For each field, xrecal copies the first message of the forecast with the same variable, times and
+level, and replaces the values and the template in the copy.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MOST_DIGITS, _LARGEST = 9, 2**31 - 1  # of decimal places and of the scaled val
 
 
 def written_as_grib(dataset: xr.Dataset, path: Path) -> xr.Dataset:
-    """Variables of a Dataset that GRIB has templates for: quantiles, probabilities of exceedance.
+    """Return the variables that GRIB can store: quantiles and probabilities of exceedance.
 
     Raises
     ------
     ValueError
-        If there is none, or a level or threshold has too many digits.
+        If there is no such variable, or a level or threshold has too many digits.
     """
     products = _products(dataset)
     if not products:
@@ -43,18 +43,18 @@ def written_as_grib(dataset: xr.Dataset, path: Path) -> xr.Dataset:
 
 
 def _products(dataset: xr.Dataset) -> dict[Hashable, str]:
-    """Variables that GRIB has templates for, with their dimensions of levels or thresholds."""
+    """Return the variables that GRIB can store, each with its dimension of levels or thresholds."""
     dims = ("quantile", "threshold")
     return {name: d for name, array in dataset.items() for d in dims if d in array.dims}
 
 
 def write_grib(dataset: xr.Dataset, forecast: Path, path: Path) -> None:
-    """Write :func:`written_as_grib` of a Dataset, a message for each field.
+    """Write the variables of a Dataset that GRIB can store, one message for each field.
 
     Parameters
     ----------
     dataset : Dataset
-        Products of a forecast, with its coordinates.
+        Products of a forecast, with the coordinates of the forecast.
     forecast : Path
         GRIB file of the forecast.
     path : Path
@@ -63,7 +63,8 @@ def write_grib(dataset: xr.Dataset, forecast: Path, path: Path) -> None:
     Raises
     ------
     ValueError
-        If a message of the forecast is missing, or the result has other places than the message.
+        If the forecast has no message with the variable, times and level of a field, or if the
+        message has other places than the field.
     """
     fields = fields_of(forecast)
     with path.open("wb") as file:
@@ -78,7 +79,7 @@ def write_grib(dataset: xr.Dataset, forecast: Path, path: Path) -> None:
 def _with_messages(
     array: xr.DataArray, fields: list[Field], forecast: str
 ) -> Iterator[tuple[Field, xr.DataArray]]:
-    """Arrays of a single time and level, each with the message to copy."""
+    """Yield, for each time and level, the message to copy and the array of new values."""
     level = str(fields[0]["typeOfLevel"]) if fields else ""
     keys = {c: c for c in _TIMES if c in array.coords}
     keys |= {level: "level:float"} if level in array.coords else {}
@@ -100,7 +101,7 @@ def _with_messages(
 
 
 def _number(label: xr.DataArray) -> float:
-    """A label as cfgrib counts: dates in seconds, steps in hours."""
+    """Return a label as the number that cfgrib uses: dates in seconds, steps in hours."""
     value = label.to_numpy()
     if value.dtype.kind == "M":
         return float(value.astype("datetime64[s]").astype(np.int64))
@@ -110,12 +111,12 @@ def _number(label: xr.DataArray) -> float:
 
 
 def _keys(dim: str, value: float) -> dict[str, int]:
-    """Keys of a level or a threshold.
+    """Return the keys of GRIB that describe a quantile level or a threshold.
 
     Raises
     ------
     ValueError
-        For a level that is not a whole per cent, or a threshold with too many digits.
+        If a level is not a whole per cent, or a threshold has too many digits.
     """
     if dim == "quantile":
         if abs(100 * value - round(100 * value)) > 1e-9:
@@ -138,7 +139,7 @@ def _keys(dim: str, value: float) -> dict[str, int]:
 def _write(
     file: Any, like: Field, dim: str, value: float, values: npt.NDArray[np.floating[Any]]
 ) -> None:
-    """Write a message: a copy with another template and values; probabilities are per cent."""
+    """Write a copy of a message with a new template and values; probabilities are in per cent."""
     import eccodes
 
     original = like.message  # whose memory goes with it
@@ -162,7 +163,7 @@ def _write(
 
 
 def _described(original: Mapping[str, Any], dim: str, value: float) -> Mapping[str, Any]:
-    """Keys to set in a copy of a message, in their order."""
+    """Return the keys to set in a copy of a message, in the order of setting."""
     at_once = original["stepType"] == "instant"
     templates = PERCENTILES if dim == "quantile" else PROBABILITIES
     keys: dict[str, Any] = {"edition": 2, "deleteLocalDefinition": 1}

@@ -1,8 +1,8 @@
-"""Write locks: a file next to the path that is written, which names the writer.
+"""Locks for writing: a lock file next to a path names the process that writes to the path.
 
-The writer keeps this file open under a lock of the operating system, which ends with the process.
-So another process on the same machine knows whether the writer is alive. A process on another
-machine, or on a file system without such locks, cannot know this, so the lock refuses it.
+The writer keeps its lock file open under a lock of the operating system, which ends with the
+process. So another process on the same machine knows whether the writer is alive. On another
+machine, or on a file system without such locks, a process cannot know this, and raises an error.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ class Holder:
     host: str
     pid: int
     since: str
-    """Time at which it acquired the lock."""
+    """Time at which the process acquired the lock."""
     guarded: bool
-    """True if the operating system releases the file when the process ends."""
+    """True if the operating system, too, locks the file until the process ends."""
 
 
 def lock_of(path: Path) -> Path:
-    """Path of the lock file of a path."""
+    """Return the path of the lock file for ``path``."""
     return path.with_name(f"{path.name}.lock")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a path for writing until the end of the block.
+    """Lock a path for writing until the end of the ``with`` block.
 
-    A lock left by a dead process of this machine is taken over, with a warning.
+    If a dead process of this machine has left a lock, this process takes over the lock and warns.
 
     Raises
     ------
     FileExistsError
-        If another process writes there, or may be writing.
+        If another process writes to the path, or may be writing to it.
     """
     lock = lock_of(path)
     gone = _remove_left(lock, path)
@@ -92,12 +92,12 @@ def require_held(path: Path) -> None:
 def _remove_left(lock: Path, path: Path) -> Holder | None:
     """Remove the lock of a dead process of this machine, and return that process.
 
-    Only one process at a time can do so: others find the file locked, or no longer in its place.
+    Only one process can remove the lock file: others find it locked, or no longer at its path.
 
     Raises
     ------
     FileExistsError
-        If the process may be alive, or the file does not name it.
+        If that process may be alive, or the lock file names no process.
     """
     try:
         stream = lock.open()
@@ -124,7 +124,7 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
 
 
 def _write(stream: TextIO) -> None:
-    """Lock an open file, write the name of this process, and wait until it is on disk."""
+    """Lock an open file, write host and number of this process, and wait until they are on disk."""
     is_guarded = _guard(stream, wait=True)  # another process locks the file only to find it empty
     now = datetime.now(UTC).isoformat(timespec="seconds")
     me = Holder(platform.node(), os.getpid(), now, is_guarded)
@@ -134,7 +134,7 @@ def _write(stream: TextIO) -> None:
 
 
 def _guard(stream: TextIO, *, wait: bool) -> bool:
-    """Lock an open file until it is closed; False if another process holds it, or without locks."""
+    """Lock an open file until it is closed; return whether the operating system has locked it."""
     try:
         import fcntl  # missing on Windows
 
@@ -145,7 +145,7 @@ def _guard(stream: TextIO, *, wait: bool) -> bool:
 
 
 def _is_at(stream: TextIO, lock: Path) -> bool:
-    """Return whether an open file is the one at a path."""
+    """Return whether an open file is the file at the path ``lock``."""
     try:
         return os.path.samestat(os.fstat(stream.fileno()), lock.stat())
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _is_at(stream: TextIO, lock: Path) -> bool:
 
 
 def _holder(text: str) -> Holder | None:
-    """Process that a lock names; None if it names none."""
+    """Return the process that the text of a lock file names, or None if it names no process."""
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):

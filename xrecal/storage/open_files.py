@@ -1,7 +1,7 @@
-"""NetCDF files, each opened once per process, for any number of readers.
+"""NetCDF files: a process opens each file once, for any number of readers.
 
 HDF5 crashes, or raises an error, if a file with text of variable length is opened again while it is
-open. So all readers of a file share one open file, from its check to the last of its values.
+open. So all readers of a file share one open file, from the first check to the last value.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class OpenFile(NetCDF4DataStore):
 
 
 _open: WeakValueDictionary[tuple[str, int, int], OpenFile] = WeakValueDictionary()
-"""Open files by path without links, device and number."""
+"""Open files, by real path, number of the device and number of the file."""
 
 _lock = Lock()
 
 
 def open_file(path: Path) -> OpenFile:
-    """Return the open netCDF file at a path; it closes with the last Dataset that reads it."""
+    """Open a netCDF file, or return it if it is open; the last Dataset that reads it closes it."""
     with _lock:
         found, place = path.stat(), os.path.realpath(path)
         store = _open.get((place, found.st_dev, found.st_ino))

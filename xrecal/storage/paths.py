@@ -1,9 +1,9 @@
-"""Files and stores: their formats, and writing such that a path always has a complete result.
+"""Formats of files and stores, and writing such that a path always has a complete result.
 
 A process with the lock ``NAME.lock`` writes to a folder ``NAME.partial`` next to ``NAME``, and then
-renames the result to ``NAME``. A file replaces another in this one step. A folder cannot replace
-another, so the old one is first moved into ``NAME.partial``. After a crash between these two steps,
-the next process moves it back (:func:`restore`).
+renames the result to ``NAME``. A renamed file replaces an old file in one step. A folder cannot
+replace another folder, so the process first moves the old folder into ``NAME.partial``. After a
+crash between these two steps, the next process moves the old folder back (:func:`restore`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .lock import locked, require_held
 FileFormat: TypeAlias = Literal["zarr", "netcdf", "grib"]
 
 MARK = "xrecal_request.json"
-"""File that marks a folder of xrecal: other folders are never removed."""
+"""File that marks a temporary folder of xrecal; xrecal never removes other folders."""
 
 STORE, REPLACED = "store.zarr", "replaced"
-"""Names in this folder: blocks for a later run to resume, and the result that is replaced."""
+"""Names in the temporary folder: store of finished blocks, and old result to be replaced."""
 
 _OF_STORES = ("zarr.json", ".zgroup", ".zarray")
 
@@ -37,7 +37,7 @@ _SUFFIXES: dict[str, FileFormat] = {".zarr": "zarr", ".nc": "netcdf"}
 
 
 def local_path(path: str | PathLike[str], *, name: str) -> Path:
-    """A path on this machine; raise ValueError for an address."""
+    """Return a path on this machine; raise ValueError for an address of the form a://b."""
     text = fspath(path)
     if "://" in text:
         raise ValueError(f"{name} must be a path on this machine, got {text!r}; copy it first")
@@ -45,7 +45,7 @@ def local_path(path: str | PathLike[str], *, name: str) -> Path:
 
 
 def format_to_write(path: Path) -> FileFormat:
-    """Format of a new file by its suffix; raise ValueError for another suffix."""
+    """Return the format of a new file by its suffix; raise ValueError for an unknown suffix."""
     if path.suffix not in _SUFFIXES:
         raise ValueError(
             f"the name {path.name!r} must end in .zarr (a Zarr store) or .nc (a netCDF file)"
@@ -55,12 +55,12 @@ def format_to_write(path: Path) -> FileFormat:
 
 
 def format_of(path: Path) -> FileFormat:
-    """Format of an existing path: stores are directories.
+    """Return the format of an existing file or store; a directory is a Zarr store.
 
     Raises
     ------
     FileNotFoundError
-        If there is nothing.
+        If there is nothing at the path.
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
@@ -71,12 +71,15 @@ def format_of(path: Path) -> FileFormat:
 
 
 def real_path(path: Path) -> Path:
-    """Target of a link, so that replacing keeps the link; other paths unchanged."""
+    """Return the target of a link, or a path that is no link unchanged.
+
+    Callers replace the target, so that the link stays.
+    """
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def partial_of(path: Path) -> Path:
-    """Temporary folder next to a path, in which its new content is written."""
+    """Return the path of the temporary folder for new content, next to a path."""
     place = real_path(path)
     return place.with_name(f"{place.name}.partial")
 
@@ -87,15 +90,15 @@ def can_go_on(path: Path) -> bool:
 
 
 def require_free(path: Path, overwrite: bool, remedy: str) -> None:
-    """Raise an error unless a path can be written to, without unwanted loss.
+    """Raise an error if writing to a path would fail, or would remove files unasked.
 
     Raises
     ------
     FileExistsError
         If the path exists and ``overwrite`` is False, or is a folder but not a Zarr store, or if
-        ``NAME.partial`` is not from xrecal: these are never removed.
+        ``NAME.partial`` is not from xrecal. xrecal never removes such folders.
     FileNotFoundError
-        If there is no folder.
+        If the folder of the path does not exist.
     """
     place = real_path(path)
     require_folder(path)
@@ -123,7 +126,7 @@ def require_folder(path: Path) -> None:
 
 
 def _holding(folder: Path) -> str:
-    """Content of a folder, for messages."""
+    """Describe the content of a folder, for messages."""
     if not folder.is_dir():
         return "but a file"
     names = sorted(os.listdir(folder))
@@ -132,14 +135,14 @@ def _holding(folder: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Lock a path for writing; a result removed by a crash is moved back first.
+    """Lock a path for writing; move an old result back that a crash left in ``NAME.partial``.
 
     Raises
     ------
     FileNotFoundError
-        If there is no folder.
+        If the folder of the path does not exist.
     FileExistsError
-        If another process writes there.
+        If another process writes to the path.
     """
     require_folder(path)
     with locked(real_path(path)):
@@ -149,9 +152,9 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]:
-    """Temporary name to write to, within :func:`writing`; moved to its place if nothing fails.
+    """Yield a temporary path to write to; then move the result to ``path`` if nothing has failed.
 
-    ``check`` raises an error unless the written result can be read.
+    Use it within :func:`writing`. ``check`` raises an error unless the result can be read.
     """
     try:
         new = begin_partial(path, "{}") / f"new{path.suffix}"
@@ -168,7 +171,7 @@ def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]
 
 
 def begin_partial(path: Path, request: str) -> Path:
-    """A new folder ``NAME.partial``, with a file that describes the request as JSON."""
+    """Make a new folder ``NAME.partial``, with a file that has the request as JSON."""
     discard_partial(path)
     folder = partial_of(path)
     folder.mkdir(exist_ok=True)
@@ -177,17 +180,19 @@ def begin_partial(path: Path, request: str) -> Path:
 
 
 class UnwritableError(OSError):
-    """A disk refused to store a result; the previous one stays."""
+    """Error if a disk cannot store a result; the previous result stays at its path."""
 
     errno = errno.ENOSPC  # the netCDF library gives no reason
 
 
 class UnreadableResultError(ValueError):
-    """The written result cannot be read back, so it does not replace the previous one."""
+    """Error if a new result cannot be read back; the previous result stays at its path."""
 
 
 def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None:
-    """Move a complete result from ``NAME.partial`` to its place, and the old one into the folder.
+    """Move a new result from ``NAME.partial`` to ``NAME``.
+
+    An old folder ``NAME``, which no folder can replace, first moves into ``NAME.partial``.
 
     Raises
     ------
@@ -210,7 +215,7 @@ def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None
 
 
 def restore(path: Path) -> None:
-    """Move back the old result, if :func:`put_in_place` was interrupted."""
+    """Move the old result back to its path, if :func:`put_in_place` was interrupted."""
     folder, place = partial_of(path), real_path(path)
     if (folder / MARK).exists() and (folder / REPLACED).exists() and not place.exists():
         (folder / REPLACED).rename(place)
@@ -219,8 +224,8 @@ def restore(path: Path) -> None:
 def discard_partial(path: Path) -> None:
     """Remove the folder ``NAME.partial``, if there is one.
 
-    Its blocks are unusable after the first step, and its mark stays until the last step but one. So
-    after a crash, the next call can remove the rest.
+    The first step makes the blocks in the folder unusable. The last file to be removed is the one
+    that marks a folder of xrecal. So after a crash, the next call can remove the rest.
     """
     folder = partial_of(path)
     if not folder.exists():
@@ -248,7 +253,7 @@ def remove(path: Path) -> None:
 
 
 def sync(paths: Iterable[Path], within: Path) -> None:
-    """Wait until files are on disk, and their names in all folders up to ``within``."""
+    """Wait until files, and their names in all folders up to ``within``, are on disk."""
     folders = {within}
     for path in paths:
         if path.is_file():

@@ -1,4 +1,4 @@
-"""Settings as JSON, to text and back without loss."""
+"""Conversion of settings to types of JSON, and back without loss."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from xrecal.methods import METHODS, Forest, SharedCKME, VectorCKME
 STORED: dict[str, type] = {
     cls.__name__: cls for cls in (*METHODS, VectorCKME, SharedCKME, Forest, MatchedLeads, Pool)
 }
-"""Classes that a file may name; no other class is ever imported."""
+"""Classes that a file may name; xrecal makes objects of no other classes."""
 
 _PLAIN = re.compile(r"[<>|=]?([biuf]\d{1,2}|U\d{1,5})")
-"""Types of arrays in settings, as NumPy writes them."""
+"""Allowed types of arrays in settings, as NumPy names them."""
 
 
 def encode(value: Any, what: str) -> Any:
-    """Encode a value as JSON: tuples as lists, and other types that JSON lacks as objects.
+    """Convert a value to types of JSON.
+
+    Tuples become lists, and values of other types that JSON lacks become objects of JSON.
 
     Parameters
     ----------
     value
-        Text, numbers (also NaN and infinite), None, tuples, lists, dicts, numeric and text
-        arrays, timedeltas, and settings of the classes in ``STORED``, also nested.
+        Text, number (also NaN and infinity), None, tuple, list, dict, numeric or text array,
+        timedelta, or object of a class in ``STORED``; containers may have other containers in them.
     what : str
-        Name of the value, for the message.
+        Name of the value, for the message of the error.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def decode(value: Any) -> Any:
     Raises
     ------
     ValueError
-        If an object, a class or a field is not known here.
+        If this version of xrecal does not know an object, a class or a field.
     """
     if isinstance(value, list):
         return tuple(decode(item) for item in value)
@@ -95,7 +97,7 @@ def decode(value: Any) -> Any:
 
 
 def _made(name: str, given: dict[str, Any]) -> Any:
-    """Construct an object of a class of ``STORED`` from all of its fields."""
+    """Make an object of a class in ``STORED`` from all of its fields."""
     if name not in STORED:
         raise ValueError(f"the class {name!r} is not known; known are {', '.join(STORED)}")
     cls = STORED[name]

@@ -1,4 +1,4 @@
-"""Models on disk: saved to netCDF or Zarr, opened again, optionally lazy."""
+"""Saving of models to netCDF or Zarr, and opening of models and data, in memory or lazily."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ from .untrusted import (
 )
 
 CHUNKS = "xrecal_chunks"
-"""Group in a complete store with the numbers of chunks of its arrays as attributes. Attributes of
-the store itself would be copied when others write a part of it to a new store."""
+"""Group in a complete store; its attributes are the numbers of chunks of the arrays. They are
+not attributes of the store, because other software copies those when it copies only some arrays."""
 
 BLOCK_BYTES = 2**24
-"""Bytes of the state of a block of locations, in storage and computation."""
+"""Largest size of a block of locations, in bytes, in storage and computation."""
 
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
-"""Suffixes of tables, which are not arrays."""
+"""Suffixes of files with tables, which xrecal does not read."""
 
 CHECKED_BYTES = 2**20
-"""Bytes of an array of one chunk whose numbers are checked when a store is opened."""
+"""Largest size, in bytes, of an array of one chunk that is checked when a store is opened."""
 
 
 def save(
@@ -79,7 +79,7 @@ def save(
     Parameters
     ----------
     model : Fitted
-        Model to write. A lazy one is computed chunk by chunk.
+        Model to write. ``save`` computes a lazy model chunk by chunk.
     path : path
         Path that ends in ``.nc`` (netCDF) or ``.zarr``.
     overwrite : bool
@@ -90,13 +90,15 @@ def save(
     Raises
     ------
     FileExistsError
-        If there is something at the path, or an unfinished run that writes there; if another
-        process writes there; with ``overwrite`` too if it is a folder but not a Zarr store.
+        If there is something at the path, or the unfinished result of a run, and ``overwrite`` is
+        False; if another process writes to the path; or if the path is a folder but not a Zarr
+        store.
     TypeError
         If labels, attributes or settings are of a type that cannot be stored, or the state is on
         a GPU.
     ValueError
-        If the path has another ending.
+        If the path has another ending, ``zarr_format`` is given for a netCDF file, or a name in the
+        model is not text.
     ImportError
         If the library of the format is not installed.
 
@@ -141,7 +143,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """A stored model in equal blocks of locations: those of Dask, or of about 16 MiB."""
+    """Divide the Dataset of a model into blocks of locations: its Dask chunks, or 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
@@ -161,7 +163,10 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
 def block_sizes(
     sizes: Mapping[Hashable, int], bytes_each: int, most: int = BLOCK_BYTES
 ) -> dict[Hashable, int]:
-    """Sizes of blocks of locations, of at most ``most`` bytes, whole along last dimensions."""
+    """Return the sizes of blocks of locations of at most ``most`` bytes.
+
+    Blocks are divided along the first dimensions, and stay whole along the last ones if possible.
+    """
     blocks = dict(sizes)
     for d in sizes:
         n_bytes = math.prod(blocks.values()) * bytes_each
@@ -170,10 +175,11 @@ def block_sizes(
 
 
 def seal(path: Path, *, without: str | None = None) -> None:
-    """Record the numbers of chunks of a complete store, and gather its metadata.
+    """Record the numbers of chunks of a complete store, and gather its metadata in one file.
 
-    Chunks that contain only the fill value have no file, so a lost chunk would be read as fill
-    values. The attribute ``without``, the mark of an incomplete store, is removed. May be repeated.
+    Chunks that contain only the fill value have no file. So without this record, readers would take
+    a lost chunk for fill values. ``seal`` also removes the attribute ``without``, which marks an
+    incomplete store. A second call does no harm.
     """
     import zarr
 
@@ -188,7 +194,7 @@ def seal(path: Path, *, without: str | None = None) -> None:
 
 
 def _count_chunks(path: Path) -> dict[str, Any]:
-    """Number of existing chunks of each array of a store."""
+    """Count the stored chunks of each array of a store."""
     import zarr
 
     arrays = dict(zarr.open_group(path, mode="r", use_consolidated=False).arrays())
@@ -196,9 +202,10 @@ def _count_chunks(path: Path) -> dict[str, Any]:
 
 
 def require_whole(path: Path, what: str) -> None:
-    """Raise ValueError if a Zarr store lacks chunks, which would be read as fill values.
+    """Raise ValueError if a Zarr store has lost chunks, which readers would take for fill values.
 
-    Only for stores with the record of :func:`seal`; stores of other software have none.
+    The check needs the record that :func:`seal` makes. Stores of other software have no record and
+    cause no error.
     """
     import zarr
 
@@ -239,7 +246,7 @@ def open_fitted(
         If there is nothing at the path.
     ValueError
         If the path holds no model, an unfinished or damaged one, or one of another layout; if it
-        needs codecs that might run code; or if ``chunks`` names another dimension than locations.
+        needs codecs that might run code; or if ``chunks`` names a dimension other than locations.
         A damaged chunk of a lazy model raises an error when the chunk is read.
 
     Notes
@@ -261,7 +268,7 @@ def open_fitted(
 def _opened(
     path: str | PathLike[str], chunks: Mapping[Hashable, int] | None
 ) -> tuple[Fitted, list[xr.Variable]]:
-    """A stored model, and its lazy arrays, whose numbers are checked only when they are read."""
+    """Open a stored model; also return its lazy arrays whose numbers are not checked yet."""
     source = local_path(path, name="path")
     what, file_format = str(source), format_of_finished(source)
     in_memory = file_format == "netcdf" and chunks is None
@@ -301,9 +308,9 @@ def _opened(
 
 
 def _is_small(variable: xr.Variable) -> bool:
-    """Return whether the numbers of a stored array are checked at opening: few in a single chunk.
+    """Return whether an array has few numbers, in one chunk; such arrays are checked at opening.
 
-    A store of many locations has millions of numbers, and readers often need only some of them.
+    A store of many locations has millions of numbers, and readers often need only some numbers.
     """
     stored = variable.encoding.get("preferred_chunks", {})
     whole = all(stored.get(d, size) == size for d, size in variable.sizes.items())
@@ -311,7 +318,7 @@ def _is_small(variable: xr.Variable) -> bool:
 
 
 def require_opens(path: Path) -> None:
-    """Raise an error unless a result opens; all numbers of a model are checked, part by part."""
+    """Raise an error unless a result can be opened; check all numbers of a model, part by part."""
     if path.suffix == ".json":
         read_json(path.read_bytes())
         return
@@ -334,15 +341,15 @@ def require_opens(path: Path) -> None:
 
 
 def open_data(path: Path, what: str) -> xr.Dataset:
-    """Open forecasts, observations or scores: labels are read now, values later.
+    """Open forecasts, observations or scores: read labels now, and values when they are needed.
 
     Raises
     ------
     FileNotFoundError
-        If nothing is there, or only the rest of an interrupted run.
+        If nothing is at the path, or only the unfinished result of an interrupted run.
     ValueError
-        If it cannot be read, is unfinished or lacks chunks, or if decoding could run code from the
-        file.
+        If the file cannot be read, is unfinished or lacks chunks, or if decoding could run code
+        from the file.
     """
     file_format = format_of_finished(path)
     if path.suffix.lower() in TABLES:
@@ -366,10 +373,11 @@ def open_data(path: Path, what: str) -> xr.Dataset:
 
 
 def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
-    """A stored array as a Dask array, in its own chunks or in ``sizes``, -1 for a whole dimension.
+    """Return a stored array as a Dask array.
 
-    Dimensions other than locations are whole: tasks need all of them, but Zarr may have several
-    chunks.
+    ``sizes`` are the sizes of its chunks; -1 stands for a whole dimension. Along dimensions that
+    ``sizes`` lacks, the chunks are those of the file. The caller sets -1 for all dimensions other
+    than locations, because each task needs all positions along these dimensions.
     """
     from dask.array import from_array
 
@@ -383,7 +391,7 @@ def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
 
 
 def format_of_finished(path: Path) -> FileFormat:
-    """Format of a path; the error names an interrupted run, if there is one."""
+    """Return the format of a path; if only an unfinished result exists, the error names it."""
     if not path.exists() and partial_of(path).exists():
         raise FileNotFoundError(
             f"there is no {path} yet, only {partial_of(path)} of an interrupted run; run it again "
@@ -398,9 +406,9 @@ def read_plain(
     chunks: Mapping[Hashable, int] | None = None,
     allowed: Allowed = MODEL,
 ) -> xr.Dataset:
-    """A file or store without conversion, lazily.
+    """Open a file or store lazily, without decoding.
 
-    With ``chunks``, even if empty, as Dask arrays.
+    If ``chunks`` is given, even an empty dict, the variables are Dask arrays.
     """
     format_of(path)  # names a missing library
     try:
@@ -413,7 +421,7 @@ def read_plain(
 
 
 def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
-    """The stored Dataset with coordinates in memory; ValueError if it is not a model."""
+    """Restore a model's Dataset, with coordinates in memory; raise ValueError for other content."""
     read_header(plain, what)
     dataset = from_plain(plain)
     load_labels(dataset)
@@ -421,7 +429,7 @@ def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
 
 
 def _stored_chunks(model: Fitted, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """Sizes of blocks, with the names of dimensions in the file."""
+    """Return the sizes of blocks by the names that dimensions have in the file."""
     locations = {d for fitted in model.variables.values() for d in fitted.locations}
     unknown = [d for d in chunks if d not in locations]
     if unknown:

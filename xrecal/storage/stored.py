@@ -1,4 +1,4 @@
-"""A Recalibrator as one Dataset, and back: arrays as variables, settings as JSON."""
+"""Conversion of a model to one Dataset and back: arrays are variables, settings are JSON."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
 SCHEMA = 13
-"""Number of the layout. Increase it if the content of a stored model changes: models of other
-layouts are refused."""
+"""Number of the layout of stored models. Increase it if the layout changes: xrecal refuses models
+of other layouts."""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
-"""Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""
+"""Names of attributes: settings as JSON, number of the layout, mark of an incomplete store."""
 
 AXIS = "date_"
-"""Prefix of the dates of the cases among the variables."""
+"""Prefix of the names of the variables that hold the dates of the cases."""
 
 _APART = ("state", "axis", "selected")  # variables, not JSON; complete models have no `selected`
 
 
 def to_dataset(model: Fitted) -> xr.Dataset:
-    """State and settings as one Dataset, lazy if the model is.
+    """Return state and settings of a model as one Dataset, which is lazy if the model is lazy.
 
-    Settings are JSON in attributes. Several variables have their name, and a dot, before the
-    names of their arrays and dimensions.
+    Settings are JSON in attributes. If the model has several variables, the names of arrays and
+    dimensions begin with the name of the variable and a dot.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def to_dataset(model: Fitted) -> xr.Dataset:
 
 
 def _owner(variables: Mapping[Hashable, FittedVariable], name: Hashable) -> Hashable:
-    """The variable that stores the common vectors of several variables."""
+    """Return the variable that stores the past forecasts which several variables share."""
     return next((other for other in variables if other in variables[name].jointly), name)
 
 
@@ -86,7 +86,7 @@ def _vectors(state: xr.Dataset) -> list[Hashable]:
 
 
 def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable, FittedVariable]:
-    """All variables with their common vectors, each in its own order."""
+    """Return all variables, each with the past forecasts which several variables share."""
     whole = {}
     for name, fitted in variables.items():
         owner = variables[_owner(variables, name)].state
@@ -97,12 +97,12 @@ def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable
 
 
 def prefix_of(model: Fitted, name: Hashable) -> str:
-    """Prefix of the names of a variable's arrays and dimensions, if there are several variables."""
+    """Return the prefix of the names of a variable's arrays; empty for a model of one variable."""
     return f"{name}." if len(model.variables) > 1 else ""
 
 
 def _fields(fitted: FittedVariable) -> dict[str, Any]:
-    """Fields of a fitted variable that are not arrays, as JSON."""
+    """Return the fields of a fitted variable that are not arrays, as types of JSON."""
     return {
         f.name: encode(getattr(fitted, f.name), f"{f.name} of the model")
         for f in fields(FittedVariable)
@@ -140,7 +140,7 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
 
 
 def expected_arrays(model: Fitted) -> dict[str, Expected]:
-    """Expected properties of each array of a model, by its name in the Dataset.
+    """Return the expected properties of each array of a model, by its name in the Dataset.
 
     Raises
     ------
@@ -155,7 +155,10 @@ def expected_arrays(model: Fitted) -> dict[str, Expected]:
 
 
 def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
-    """Settings as JSON; ValueError unless the Dataset is a complete model of the current layout."""
+    """Return settings as types of JSON; raise ValueError unless a Dataset is a complete model.
+
+    The model must also have the current layout.
+    """
     require_finished(dataset, what)
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
@@ -187,7 +190,7 @@ def require_finished(dataset: xr.Dataset, what: str) -> None:
 
 
 def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:
-    """One variable, from the part of the Dataset with its prefix."""
+    """Restore one variable from the part of the Dataset with the prefix of the variable."""
     prefix = described["prefix"]
     others = [name for name in dataset.variables if not str(name).startswith(prefix)]
     state = dataset.drop_vars(others)
@@ -205,6 +208,6 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
 
 
 def _dates(state: xr.Dataset, name: str) -> npt.NDArray[Any]:
-    """Dates of the cases."""
+    """Read the dates of the cases that are stored as ``name``."""
     require_small(name, state[name].variable)
     return state[name].to_numpy()

@@ -1,9 +1,9 @@
-"""Foreign files: the codecs of a file are checked before anything in it is decoded.
+"""Safe opening of files from strangers: codecs are checked before anything is decoded.
 
 The metadata of a store name the codecs that turn its chunks into arrays. Some codecs run code from
-the chunks (``pickle``). Opening a store reads its coordinates, so it could run a program. This
-module reads the metadata as plain JSON. It accepts only codecs and types of numbers and text, in
-plausible sizes.
+the chunks (``pickle``). So opening a store, which reads its coordinates, could run a program. This
+module first reads the metadata as plain JSON. It accepts only codecs and types of numbers and text,
+and only arrays of plausible sizes.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ import xarray as xr
 from .open_files import open_file
 
 LIMIT_JSON = 2**26
-"""Bytes of a text of JSON."""
+"""Largest size of a text in JSON, in bytes."""
 
 LIMIT_DEPTH = 64
-"""Depth of nested lists and objects in JSON."""
+"""Largest depth of nested lists and objects in JSON."""
 
 LIMIT_READ = 2**31
-"""Bytes of a chunk, a limit of compressors, and of an array that is read at opening."""
+"""Largest size, in bytes, of a chunk (limit of compressors) and of an array read at opening."""
 
 LIMIT_ARRAY = 2**44
-"""Bytes of an array: 16 TiB."""
+"""Largest size of an array, in bytes: 16 TiB."""
 
 _COMPRESSORS = frozenset({
     "blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "adler32", "crc32", "crc32c",
     "fletcher32", "jenkins_lookup3", "bytes", "endian", "sharding_indexed", "shuffle",
     "transpose", "vlen-utf8",
 })  # fmt: skip
-"""Codecs that compress or rearrange bytes, and text."""
+"""Allowed codecs that compress or rearrange bytes, or encode text."""
 
 _FILTERS = frozenset({
     "astype", "bitround", "cast_value", "delta", "fixedscaleoffset", "json2", "packbits",
     "pcodec", "quantize", "scale_offset", "zfpy",
 })  # fmt: skip
-"""Codecs of numbers, and of text as JSON."""
+"""Allowed codecs that convert numbers, or encode text as JSON."""
 
 
 class UnreadableError(ValueError):
-    """Error for a damaged or forbidden file or store, which the message names."""
+    """Error for a damaged or forbidden file or store; the message names the file or store."""
 
 
 def damaged(what: str, error: Exception) -> UnreadableError:
-    """The error for a model that cannot be read, from the original error."""
+    """Return the error to raise for a model that cannot be read, from the original error."""
     reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
     return UnreadableError(
         f"{what} is damaged: {reason or type(error).__name__}; restore it, or fit and save the "
@@ -65,9 +65,9 @@ def damaged(what: str, error: Exception) -> UnreadableError:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Raise UnreadableError, which names the file, for any failure caused by its content.
+    """Context in which any error becomes an UnreadableError, which names the file.
 
-    Libraries raise errors of any class for damaged files.
+    This is necessary because libraries raise errors of any class for damaged files.
     """
     try:
         yield
@@ -79,26 +79,27 @@ def reading(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Allowed contents of files for one purpose."""
+    """Contents that files for one purpose may have."""
 
     codecs: frozenset[str]
     kinds: str
-    """Codes of NumPy's kinds of types: i and u for integers, O for text of any length, ..."""
+    """Allowed kinds of types, as letters of NumPy: i and u for integers, O for text, ..."""
     chunks: int | None = None
-    """Largest number of chunks of an array; each is a file."""
+    """Largest number of chunks of an array; each chunk is a file."""
     ratio: int | None = None
-    """Largest ratio of the bytes that a netCDF file claims and has, beyond what is always read."""
+    """Largest number of bytes that variables may claim for each byte of their netCDF file; they may
+    claim ``LIMIT_READ`` bytes in addition."""
 
 
 MODEL = Allowed(_COMPRESSORS, "iufUO", chunks=2**20, ratio=2**12)
-"""Models: numbers and text, as xrecal writes them, in any compression."""
+"""Contents of models: numbers and text as xrecal writes them, in any compression."""
 
 DATA = Allowed(_COMPRESSORS | _FILTERS, "iufUObcmMS")
-"""Forecasts and observations: numbers, dates and text, as any software writes them."""
+"""Contents of forecasts and observations: numbers, dates and text from any software."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """Value of a JSON text; ValueError if it is not valid, too long or nested too deeply."""
+    """Read a JSON text; raise ValueError if it is not valid, too long or nested too deeply."""
     if len(text) > LIMIT_JSON:
         raise ValueError(f"a text of JSON has {len(text)} characters, more than {LIMIT_JSON}")
     try:
@@ -118,7 +119,7 @@ _TOO_DEEP = f"JSON is nested more than {LIMIT_DEPTH} levels deep"
 
 
 def to_json(value: Any, what: str) -> str:
-    """JSON text for :func:`read_json`; ValueError for a value that it would refuse."""
+    """Convert a value to a JSON text; raise ValueError if :func:`read_json` would refuse it."""
     text = json.dumps(value, allow_nan=False)
     try:
         read_json(text)
@@ -145,9 +146,9 @@ def require_known(path: Path, allowed: Allowed) -> None:
     Parameters
     ----------
     path : Path
-        A directory is taken for a Zarr store, of version 2 or 3, else it is a netCDF file.
+        Path of a Zarr store (version 2 or 3) if it is a directory, or else of a netCDF file.
     allowed : Allowed
-        Codecs, types and numbers of chunks.
+        Allowed codecs, types and numbers of chunks.
     """
     if not path.is_dir():
         _require_known_file(path, allowed)
@@ -163,7 +164,7 @@ def require_known(path: Path, allowed: Allowed) -> None:
 
 
 def load_labels(dataset: xr.Dataset) -> None:
-    """Read the coordinates of an opened Dataset; ValueError if one is too large."""
+    """Read the coordinates of an opened Dataset; raise ValueError if one is too large."""
     for name, coordinate in dataset.coords.items():
         require_small(name, coordinate.variable)
         coordinate.load()
@@ -172,7 +173,7 @@ def load_labels(dataset: xr.Dataset) -> None:
 def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
     """Open a file or store lazily with xarray, after :func:`require_known`.
 
-    A netCDF file is opened once for the check and for all readers.
+    The check and all readers share one open netCDF file.
     """
     store = None if path.is_dir() else open_file(path)
     require_known(path, allowed)
@@ -184,7 +185,7 @@ def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
 
 
 def _metadata_files(store: Path) -> Iterator[Path]:
-    """Files of metadata of a store and of the arrays in it."""
+    """Yield the metadata files of a store and of the arrays in it."""
     for folder in (store, *(Path(entry) for entry in store.iterdir() if entry.is_dir())):
         for name in ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"):
             file = folder / name
@@ -195,7 +196,7 @@ def _metadata_files(store: Path) -> Iterator[Path]:
 
 
 def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
-    """Name and metadata of each array in a file of metadata."""
+    """Yield name and metadata of each array in a metadata file."""
     try:
         content = read_json(file.read_bytes())
     except ValueError as error:
@@ -214,7 +215,7 @@ def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _nodes(content: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """An array, or the arrays of gathered metadata; everything that is not a group is an array."""
+    """Yield an array, or the arrays of a group; a node that is not a group counts as an array."""
     if not isinstance(content, dict) or content.get("node_type") != "group":
         yield name, content
     elif content.get("consolidated_metadata") is not None:
@@ -253,7 +254,7 @@ def _require_known_array(content: Mapping[str, Any], allowed: Allowed) -> None:
 
 
 def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
-    """Raise an error for a codec that is not allowed, also within other codecs."""
+    """Raise ValueError for a codec that is not allowed, even if another codec contains it."""
     for given in codecs:
         codec: dict[str, Any] = {"name": given} if isinstance(given, str) else given
         names = [codec[key] for key in ("name", "id") if key in codec]  # Zarr 3 and 2
@@ -275,7 +276,7 @@ def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
 
 
 def _type_of_v2(content: Mapping[str, Any]) -> tuple[str, int]:
-    """Kind of the type of a Zarr 2 array, as in NumPy, and bytes of an element."""
+    """Return the type of a Zarr 2 array, as a letter of NumPy, and the bytes of an element."""
     text = str(content["dtype"])
     found = re.fullmatch(r"[<>|=]?([biufcmMSUVO])(\d{0,9})(\[\w{1,9}\])?", text)
     if not found:
@@ -288,7 +289,7 @@ def _type_of_v2(content: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _type_of_v3(content: Mapping[str, Any]) -> tuple[str, int]:
-    """Kind of the type of a Zarr 3 array, and bytes of an element."""
+    """Return the type of a Zarr 3 array, as a letter of NumPy, and the bytes of an element."""
     given = content["data_type"]
     name = given if isinstance(given, str) else given["name"]
     size = 0 if isinstance(given, str) else given.get("configuration", {}).get("length_bytes", 0)
@@ -316,7 +317,7 @@ def _whole(value: Any, least: int = 0) -> int:
 
 
 def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> None:
-    """Raise ValueError for an array that is too large for a store of files."""
+    """Raise ValueError for an array with too many bytes or too many chunks."""
     sizes, of_chunks = [_whole(n) for n in shape], [_whole(n, 1) for n in chunks]
     if len(sizes) != len(of_chunks):
         raise ValueError(f"has the shape {sizes} and chunks of another one, {of_chunks}")
@@ -327,7 +328,7 @@ def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> No
 
 
 def _require_bytes(sizes: Sequence[int], n_bytes: int, named: str = "") -> int:
-    """The bytes of an array; ValueError if there are too many."""
+    """Return the bytes of an array; raise ValueError if there are too many."""
     claimed = math.prod(sizes) * n_bytes
     # One-dimensional coordinates are read when a store is opened.
     limit = LIMIT_READ if len(sizes) <= 1 else LIMIT_ARRAY
