@@ -180,7 +180,7 @@ def fit_ckme(
     choices: Choices | None = None,
     medians: dict[bytes, float] | None = None,
 ) -> FittedCKME:
-    r"""Fit the embedding at every location; choose the settings unless ``choices`` holds them.
+    r"""Fit the embedding at every location; choose the settings if ``choices`` is None.
 
     Parameters
     ----------

@@ -282,7 +282,7 @@ def take_pivots(
     ``pivots`` and lowers ``left`` (n,), the residuals of the diagonal of K. These residuals are
     positive, except for rounding. If a landmark with the residual p makes any residual smaller than
     -p, only rounding errors of very similar forecasts are left. The function then sets all
-    residuals to 0 and adds no landmark.
+    residuals to 0 and adds no further landmark.
     """
     rows = pivots.rows
     n, added = left.size, 0
