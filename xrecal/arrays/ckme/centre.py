@@ -218,9 +218,9 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 def inside(observations: Vector, low: float, high: float) -> Any:
     """Return the smallest and largest value that members may have between the bounds.
 
-    If observations lie on a bound, as those of dry days do, each member lies on this bound, or at
-    least as far from it as the nearest other observation. If no observation lies on a bound,
-    members may have all values up to this bound.
+    If observations lie on a bound, as those of dry days do, each member lies on this bound, or is
+    at least as far from the bound as the nearest observation off the bound. If no observation lies
+    on a bound, members may have all values up to this bound.
     """
     first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:
@@ -236,7 +236,7 @@ def inside(observations: Vector, low: float, high: float) -> Any:
 def fill_members(
     centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
 ) -> None:
-    """Write members (k,) from ascending errors; each is on a bound or in the range between them."""
+    """Write members (k,) from ascending errors; each member is on a bound or within ``limits``."""
     start, stop, first, last = 0, error.size, limits.first, limits.last
     for i in range(stop):  # an explicit loop without calls, which the compiler vectorises
         point = centre + spread * error[i]
@@ -324,7 +324,7 @@ def _rows_by(project: Any) -> Any:
 
         The function writes probabilities into ``weights`` (q, n) and members into ``points``
         (q, n). If signed weights sum to less than one, climatology gets the rest: each case gets
-        its share of it. ``centred`` (2, q) holds centre and spread of each forecast.
+        its share of the rest. ``centred`` (2, q) holds centre and spread of each forecast.
         """
         order, share = ranked.order, ranked.share
         n = share.size

@@ -74,7 +74,7 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 
 
 def _best_errors(search: Search) -> int | None:
-    """Return the position of the best support with errors, if past observations are better.
+    """Return the position of the best support with errors, if past observations are the best.
 
     Otherwise return None.
     """
@@ -116,8 +116,8 @@ def smallest_losses(
 ) -> FloatArray:
     """Return the smallest held-out loss (L,) of all kernels, supports and ridges.
 
-    It is infinite at a location with too few cases. With ``forward``, fits learn from earlier cases
-    alone.
+    The loss is infinite at a location with too few cases. With ``forward``, fits learn from earlier
+    cases alone.
     """
     losses = np.full(half_life.size, math.inf)
     for problem in problems(calibration, settings, half_life):
@@ -406,7 +406,7 @@ def choose_and_fit_each(
 
 
 def n_candidates(settings: Settings, calibration: Calibration) -> int:
-    """Return the number of kernels, times that of supports, times that of ridges of the grid."""
+    """Return the number of combinations of a kernel, a support and a ridge of the grid."""
     some = candidates_of(settings, conditioned=calibration.features.circular.size > 0)
     return len(some.kernels) * some.supports.size * GRID.size
 

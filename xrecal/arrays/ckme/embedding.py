@@ -42,7 +42,7 @@ class Settings(NamedTuple):
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
-    """True if the kernel compares forecasts after their means are subtracted"""
+    """True if the kernel compares forecasts minus their means"""
 
 
 TABLES = ("losses",)
@@ -67,7 +67,7 @@ class Choices(NamedTuple):
     half_life: Any = math.nan
     """(L,) half-life in days; infinite if all cases have the same weight"""
     loss: Any = math.nan
-    """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen"""
+    """(L,) mean held-out loss with the best ridge of the grid; NaN without a search"""
     beside: Any = 0
     """(L,) code of the best support with errors, if past observations are the best; else 0"""
     status: Any = 0
@@ -132,7 +132,7 @@ class FittedCKME(NamedTuple):
     half_life: FloatArray
     """(L,) half-life in days; infinite if all cases have the same weight."""
     loss: FloatArray
-    """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen."""
+    """(L,) mean held-out loss with the best ridge of the grid; NaN without a search."""
     n_cases: IntArray
     """(L,) number of cases used."""
     status: IntArray
@@ -165,7 +165,10 @@ class FittedCKME(NamedTuple):
         )
 
     def of_errors(self) -> FittedCKME:
-        """Return the fit with the support ``beside`` where there is one; signed weights stay."""
+        """Return the fit with errors as the support, also where past observations are the best.
+
+        The signed weights are the same for all supports.
+        """
         xp = namespace(self.ridge)
         there = self.beside != 0
         return self._replace(
@@ -209,7 +212,7 @@ class Calibration(NamedTuple):
     features: Features
     """(L, n, k)"""
     groups: IntArray
-    """(n,) groups that folds do not divide"""
+    """(n,) group of each case; all cases of a group are in the same fold"""
     blocks: int
     """Number of folds; 0 makes each group a fold"""
     step: IntArray
@@ -288,7 +291,7 @@ def check_settings(settings: Settings, blocks: int) -> None:
     if settings.shapes and "observations" in settings.supports:
         raise ValueError(
             "shapes of forecasts do not give the position of past observations; "
-            "leave observations out"
+            "leave 'observations' out of the supports"
         )
     in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with the days
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))

@@ -1,4 +1,4 @@
-"""Errors of the calibration cases around their centres, by array expressions."""
+"""Errors of the calibration cases around their centres, for any array library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def case_tails(
 def errors_of(
     cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
 ) -> FloatArray:
-    """Return errors (L, n) in units of the spread of each centre; see :mod:`.centre`.
+    """Return errors (L, n) of cases in units of their spread; see :mod:`.centre`.
 
     The error of an observation on a bound is infinite. The error of a case from which the fit
     cannot learn is NaN.

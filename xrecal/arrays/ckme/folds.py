@@ -29,7 +29,7 @@ class Folds(NamedTuple):
     """
 
     cases: IndexMatrix
-    """(F, n) list of each fold"""
+    """(F, n) cases of each fold in this order"""
     n_held: Indices
     """(F,) number of held-out cases"""
     n_out: Indices
@@ -93,7 +93,7 @@ def trained_on_few(folds: Folds) -> list[int]:
 
 
 def by_rank(folds: Folds, ranked: IntArray) -> Folds:
-    """Return the folds with sorted training cases; ``ranked`` (F, n) are their sorted positions."""
+    """Return the folds with training cases in the order of the positions ``ranked`` (F, n)."""
     cases = folds.cases.copy()
     for row, n_out, order in zip(cases, folds.n_out.tolist(), ranked, strict=True):
         row[n_out:] = row[n_out:][order[: row.size - n_out]]
@@ -115,9 +115,9 @@ def holds_out_several(folds: Folds) -> bool:
 
 
 def thin_out(folds: Folds, size: int) -> Folds:
-    """Return folds with the same training cases that hold out at most ``size`` cases in all.
+    """Return folds that hold out at most ``size`` cases in all, with the same training cases.
 
-    These held-out cases are the same in every call.
+    The held-out cases are the same in every call.
     """
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
@@ -209,7 +209,7 @@ def assign_folds(
 
 
 def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Sort the usable cases (L, n) by group, and return the numbers of parts of whole groups."""
+    """Return the part number of each usable case (L, n); a part consists of whole groups."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))

@@ -74,17 +74,18 @@ class Recorder(NamedTuple):
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
-    """Compile ``record_fold`` for a projection, and for the function that computes the numbers."""
+    """Compile ``record_fold`` for a projection, and for the function ``record`` of losses."""
     project, on_support = PROJECTIONS[projection], projection == "energy"
 
     @kernel
     def record_fold(
         signed: Matrix, folds: Folds, f: int, targets: Targets, verified: Verified, out: OutCube
     ) -> None:
-        """Turn signed weights (n_held, k) into forecasts; write their losses to (S, n, width).
+        """Turn signed weights (n_held, k) into forecasts, and write their losses to ``out``.
 
-        The columns of the signed weights are the training cases, in the order of the fold. A
-        projection that depends on the support runs once for each support.
+        ``out`` has the shape (S, n, width). The columns of the signed weights are the training
+        cases, in the order of the fold. A projection that depends on the support runs once for each
+        support.
         """
         target, root, supports = verified.target, verified.root, verified.supports
         train, k = folds.cases[f, folds.n_out[f] :], signed.shape[1]
@@ -123,7 +124,7 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 
     Roots are those of the case weights. Shares are the weights of the training cases in
     climatology, in proportion to the case weights. Sums are over the rows of ``signed``, times the
-    roots.
+    roots. These sums are those of the signed weights of the embedding, up to a factor.
     """
     own, share, total = np.empty(train.size), np.empty(train.size), 0.0
     for i in range(train.size):
@@ -287,7 +288,7 @@ LOSSES = dict(zip(LOSS_NAMES, (crps_loss, laplace_loss, energy_loss), strict=Tru
 
 
 def _recorder(projection: str, record: Any) -> Recorder:
-    """Compile the recorder for a projection, and for the function that computes the numbers."""
+    """Compile the recorder for a projection, and for the function ``record`` of losses."""
     fold = _of_one_fold(projection, record)
     return Recorder(fold, _of_all_folds(fold))
 
@@ -296,7 +297,7 @@ RECORDERS = {
     (projection, record): _recorder(projection, record)
     for projection, record in product(PROJECTIONS, (*LOSSES.values(), crps_and_quantiles))
 }
-"""Recorders, by the name of the projection and the function that computes the numbers."""
+"""Recorders, by the name of the projection and the function that computes losses."""
 
 
 TO_TRY, TO_COMPARE, UNTRIED, LATER = range(4)

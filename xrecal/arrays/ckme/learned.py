@@ -178,7 +178,10 @@ def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> 
 
 
 def error_size(error: FloatArray) -> float:
-    """Return the standard deviation of errors (n,) from their mean size, with outliers limited."""
+    """Estimate the standard deviation of errors (n,) from their mean absolute value.
+
+    The function limits outliers first.
+    """
     return float(STD_OF_MEAN_SIZE) * typical_size(error[np.isfinite(error)])
 
 

@@ -1,4 +1,4 @@
-"""Usable cases of one location, and the kernel that compares them with each other."""
+"""Usable cases of one location, and the kernel that compares forecasts with these cases."""
 
 from __future__ import annotations
 

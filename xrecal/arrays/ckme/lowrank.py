@@ -110,8 +110,8 @@ class LowRank:
     def extend(self, tolerance: float) -> int:
         """Return the least number of landmarks that meets the tolerance; add landmarks if needed.
 
-        A larger tolerance needs only the first landmarks. If even all landmarks do not meet the
-        tolerance, return their number.
+        For a larger tolerance, the first of the landmarks suffice. If even all landmarks do not
+        meet the tolerance, return the number of all landmarks.
         """
         while self.residual > tolerance and len(self.landmarks) < self._most:
             self._add_some(tolerance)

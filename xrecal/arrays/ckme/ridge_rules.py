@@ -79,7 +79,7 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """Return whether one more fall, from ``losses`` to ``now``, would hardly beat ``smallest``."""
+    """Return whether one more fall by ``losses - now`` would hardly go below ``smallest``."""
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * now - losses > smallest - HARDLY * np.abs(smallest))
 

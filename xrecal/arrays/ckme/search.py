@@ -171,7 +171,10 @@ class Search:
         loss with this ridge for all R"""
 
     def run(self) -> None:
-        """Find the best kernel and ridge on the grid for each support; keep a ridge of settings."""
+        """Find the best kernel and the best ridge of the grid for each support.
+
+        If the settings have a ridge, the search tries only this ridge.
+        """
         n_kernels = len(self.candidates.kernels)
         # With low rank each kernel costs much, so the search leaves unlikely kernels early.
         likely = n_kernels // 2 if self.low_rank else 0
@@ -214,7 +217,7 @@ class Search:
             path.append(self._attempt(solver, g, exponent))
 
     def _solver(self, g: int) -> Solver:
-        """Return the solver with this kernel, which may replace solvers of other kernels."""
+        """Return the solver with this kernel; a new solver may replace those of other kernels."""
         return self._solvers[self.candidates.kernels[g]]
 
     def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
@@ -268,7 +271,7 @@ class Search:
         return reference_loss(loss) if self.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
-        """Mark losses (G, S) that exceed the smallest relevant loss by at most this share of it."""
+        """Mark losses (G, S) that exceed the loss to beat by at most this share of that loss."""
         smallest = reference_loss(loss.min(axis=0)) if self.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
@@ -369,7 +372,8 @@ class Search:
         groups, one of many ridges can seem better by chance. With the largest ridge all forecasts
         are nearly the same. The best ridge must lower the mean loss of groups below that of the
         largest ridge by at least one standard error, as is usual (Breiman et al. 1984,
-        Classification and Regression Trees, 3.4.3). If it does, return None.
+        Classification and Regression Trees, 3.4.3). The method then keeps the best ridge and
+        returns None.
         """
         best, s = self.best, self.best.winner
         g, most = int(best.kernel[s]), float(GRID[-1])

@@ -63,7 +63,7 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     Parameters
     ----------
     beta : array of float, shape (N, n) or (n,)
-        Signed weights, unitless. They should sum to one, as weights from :func:`fit_ckme` do.
+        Signed weights, unitless. They should sum to one, as those of a CKME with climatology do.
     support : array of float, shape (n,)
         Points to which the weights belong, finite and in any order; points may be equal.
 
@@ -176,7 +176,8 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
 def _sum(values: Any, used: int) -> float:
     """Return the sum of the first ``used`` values, from two partial sums.
 
-    Two partial sums take less time, because each addition waits for the addition before it.
+    Two partial sums take less time, because an addition must wait for the previous addition to the
+    same sum.
     """
     a, b = 0.0, 0.0
     for i in range(0, used - 1, 2):

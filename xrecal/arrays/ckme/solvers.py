@@ -58,7 +58,7 @@ class Exact:
         return self._gram.nbytes * (1 if self._eigen is None else 2)
 
     def tidy(self) -> None:
-        """Delete nothing, because new eigenvectors would take most of the time."""
+        """Delete nothing, because it would take long to compute the eigenvectors again."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.

@@ -98,7 +98,8 @@ def with_own(
     own : Choices
         (L,) results of the search at each place; a place without a choice takes the joint choice.
     share : array of float, shape (L,)
-        Weight of the losses of the place itself in the mean; the joint losses get the rest.
+        Weight of the losses of the place itself in the mean with the joint losses; the joint losses
+        get the rest.
     kernels, supports, slack
         As in :func:`together`.
 
@@ -129,7 +130,10 @@ def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
 
 
 def _continued(losses: FloatArray) -> FloatArray:
-    """Fill unknown losses (..., R) after known losses: they rise as before, or stay constant."""
+    """Fill unknown losses (..., R) that follow known losses.
+
+    If known losses rise, the new losses rise by the same steps; otherwise they are constant.
+    """
     losses = np.where(np.isfinite(losses), losses, np.nan)
     for r in range(1, losses.shape[-1]):
         last = losses[..., r - 1]

@@ -178,7 +178,7 @@ def vector_ckme_weights(
     """
     if forecasts.members.shape[2] != len(periods):
         raise ValueError(
-            f"forecasts have {forecasts.members.shape[2]} variables, but the fit {len(periods)}"
+            f"forecasts have {forecasts.members.shape[2]} variables, but the fit has {len(periods)}"
         )
     numbers = np.where(usable, np.arange(float(usable.shape[1])), np.nan)
     _, weights = ckme_weights(
@@ -196,7 +196,10 @@ def vector_ckme_weights(
 def _numbered(
     cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings
 ) -> tuple[dict[str, Any], FloatArray]:
-    """Return arguments of :func:`fit_ckme`, and scales; observations are numbers of vectors."""
+    """Return arguments of :func:`fit_ckme`, and scales (L, d).
+
+    The observations in these arguments are the row numbers of observed vectors.
+    """
     _check(cases, observations, periods)
     if settings.supports != ("observations",) or settings.projection != "euclidean":
         raise ValueError(
@@ -223,7 +226,10 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """Distances among cases, or from forecasts to cases; an index computes those of a location."""
+    """Distances among cases, or from forecasts to cases, of each location.
+
+    The class computes the distances of a location when an index selects this location.
+    """
 
     def __init__(
         self, cases: Vectors, scale: FloatArray, periods: Periods, new: Vectors | None = None
@@ -264,9 +270,9 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Return forecasts (L, n, 1): 0 if a forecast of vectors is valid, NaN if missing, or infinity.
+    """Return simple forecasts (L, n, 1) that show which forecasts of vectors are valid.
 
-    Infinity marks a forecast with an invalid value.
+    The value is 0 for a valid forecast, NaN for a missing one, and infinity for an invalid one.
     """
     members, weights = vectors
     whole = np.where(np.isnan(members).any(-2), np.nan, np.abs(members).max(-2, initial=0.0))

@@ -35,8 +35,8 @@ ROWS = 256
 
 
 KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
-"""Cache of embeddings that this process has used twice or more; it first drops those that were not
-used for the longest time."""
+"""Cache of embeddings that this process has used twice or more. A full cache first drops embeddings
+that were not used for the longest time."""
 
 
 def ckme_weights(
@@ -74,7 +74,7 @@ def ckme_weights(
     across, squared : array of float64, shapes (L, T, n) and (L, n, n), optional
         Squared energy distances from forecasts to cases and among the cases, if already computed.
     shapes : bool
-        True compares forecasts without their means; it must be as in the fit.
+        True compares forecasts minus their means; the value must be that of the fit.
     return_novelty : bool
         True also returns the novelty, at little extra cost.
 
@@ -150,8 +150,8 @@ def ckme_weights_of_both(
     -------
     members, weights : array, shape (L, T, n)
         Centre plus errors, and the probabilities of these members. The errors are those of the
-        fitted support. If it is past observations, they are those of the best other support, with
-        the same kernel and ridge.
+        fitted support. If the fitted support is past observations, the errors are those of the best
+        other support, with the same kernel and ridge.
     observed : array, shape (L, T, n)
         Probabilities of past observations at locations with past observations as the fitted
         support, 0 at other locations.
@@ -306,7 +306,7 @@ def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
 
 
 def _memory(of: _Learned) -> int:
-    """Estimate the bytes of embeddings: members in several orders, columns and factors."""
+    """Estimate the size of embeddings in bytes."""
     n_locations, n, m = of.cases.loc.shape
     landmarks = int((of.fitted.landmark >= 0).sum(-1).max(initial=0))
     of_case = 4 * (landmarks + TOGETHER) if landmarks else 3 * n
@@ -324,7 +324,7 @@ def _contents(of: _Learned, block: slice) -> Iterator[Any]:
 def _fill(
     learned: Embedding, new: NewForecasts, out: Mapping[str, FloatArray], projection: str
 ) -> None:
-    """Fill the named arrays for the forecasts at one location."""
+    """Write the results for the forecasts at one location to the arrays ``out``."""
     fitted, n_new, rank = learned.fitted, new.mean.size, 0
     supports = {}
     if "weights" in out:

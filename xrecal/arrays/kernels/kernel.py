@@ -22,7 +22,7 @@ IDENTICAL = 1e-12
 MEDIAN_CASES = 400
 
 LARGEST = 1e150
-"""Largest absolute value of a covariate. Squares of larger values would be infinite in float64."""
+"""Largest absolute value of a covariate. Squares of much larger values are infinite in float64."""
 
 
 def similarity(
@@ -160,7 +160,7 @@ def subset(n: int, size: int) -> Any:
 
 
 class Features(NamedTuple):
-    """Features: covariates in the form that distances and regressions need."""
+    """Covariates in the form that distances and regressions need."""
 
     values: FloatArray
     """(L, n, k) values; a circular covariate becomes a sine and a cosine, others are unchanged"""

@@ -9,7 +9,7 @@ from xrecal.typing import FloatArray
 
 
 class NothingToLearnError(ValueError):
-    """There are too few cases, or their errors do not differ."""
+    """Raised if there are too few cases, or if their errors do not differ."""
 
 
 QUANTILES = 200

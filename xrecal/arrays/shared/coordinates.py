@@ -92,8 +92,8 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
     features : array of float, shape (n, k)
         Features in any units; a constant feature gets no weight.
     points : int
-        Largest number of thresholds. Half of them are quantiles of all members; half are evenly
-        spaced, as the distance is an integral over thresholds.
+        Largest number of thresholds. Half of them are quantiles of all members. The other half are
+        evenly spaced, because the distance is an integral over thresholds.
 
     Returns
     -------

@@ -19,11 +19,11 @@ FINENESS = (0.25, 1.0, 4.0, 16.0)
 by its median squared difference."""
 SIGNALS = (0.1, 1.0, 10.0)
 NUGGETS = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Variances to try for the unexplained part, and, in ``SIGNALS``, for the field. They are in units
+"""Variances to try for the unexplained part. ``SIGNALS`` are those for the field. Both are in units
 of the variance of the values."""
 FLAT = 1e3
-"""Variance of the constant, in units of the variance of the values; too large to influence the
-result."""
+"""Prior variance of the constant, in units of the variance of the values. It is so large that it
+does not influence the result."""
 OUTLYING = 5.0
 """Limit of deviations from the median, in robust standard deviations. Without the limit, a place
 whose values are in another unit would bend the field around this place."""
@@ -104,7 +104,7 @@ def fit_field(
 
     Notes
     -----
-    The time is O(P r²) for each of 72 settings, with r landmarks, at most 200.
+    The time is O(P r²) for each of 72 settings to try. The number r of landmarks is at most 200.
 
     References
     ----------
@@ -164,9 +164,10 @@ def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
 
 
 def _posterior(rows: FloatArray, values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
-    """Return the posterior mean of standard normal factors (r,) of rows, and the log likelihood.
+    """Return the posterior mean of the factors (r,) of rows, and the log likelihood.
 
-    The Woodbury identity and the matrix determinant lemma lead to systems of only r equations.
+    The prior of the factors is standard normal. The Woodbury identity and the matrix determinant
+    lemma lead to systems of only r equations.
     """
     weighted = rows / noise
     matrix = rows @ weighted.T

@@ -19,8 +19,8 @@ FOLDS = 5
 class Folds(NamedTuple):
     """F folds to hold out, which consist of G parts of the record.
 
-    With a gap, the cases next to a fold are parts of their own. These parts belong to the
-    neighbouring fold, but a fit that holds out the fold does not learn from them either.
+    With a gap, the cases next to a fold A are parts of their own. These parts belong to the
+    neighbouring fold B, but a fit that holds out A does not learn from these parts either.
     """
 
     of_part: IntArray
@@ -54,7 +54,10 @@ def whole_folds(count: int) -> Folds:
 
 
 def folds_of(groups: IntArray) -> IntArray:
-    """Return the fold of each date; all dates of a group (n,) are in one fold, in order."""
+    """Return the fold of each date, from the groups of dates (n,).
+
+    All dates of a group are in one fold, and folds follow the order of the groups.
+    """
     label = np.unique(groups, return_inverse=True)[1]
     count = int(label.max(initial=0)) + 1
     return np.asarray(label * min(FOLDS, count) // count, np.int64)
@@ -73,8 +76,8 @@ def parts_of(
         Ascending positions (n,) of the cases, and the gap in their unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
-        Weights of the cases. The training sums of a fold are scaled as if their newest case were
-        the newest case of the record.
+        Weights of the cases. The function scales the training sums of a fold as if their newest
+        case were the newest case of the record.
 
     Returns
     -------

@@ -28,7 +28,7 @@ class HeldOut:
 
     folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Fits to all dates except the fold and the gap around it"""
+    """Fits to all dates except a fold and the gap around this fold"""
     later: tuple[Shared | None, ...]
     """Fits to the folds before each fold"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)

@@ -16,7 +16,7 @@ TOLERANCE = 1e-6
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order of their choice; the first few of them are a smaller set."""
+    """Landmarks in the order of their choice; the first of them are a smaller set of landmarks."""
 
     points: FloatArray
     """(r, d) coordinates"""

@@ -114,7 +114,7 @@ def ridge_losses(
     -----
     F is constant in a cell, so the integral over the cell is :math:`F^2 - 2 F a + a` times its
     width, where a is the average of :math:`1\{e \le t\}` in the cell. The sum of these integrals
-    over cases follows from the sums. The function takes one eigendecomposition and O(r² J) per
+    over cases follows from ``parts``. The function takes one eigendecomposition and O(r² J) per
     fold, and O(r²) per ridge.
     """
     losses, weights = fold_losses(folds.pairs(parts), grid, ridges)
@@ -137,7 +137,10 @@ def fold_losses(
 
 
 def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:
-    """Return the sum of the losses of held-out cases for each ridge (K,), with the training law."""
+    """Return the sum of the losses of held-out cases for each ridge (K,).
+
+    The law of the training cases predicts the held-out cases.
+    """
     values, vectors = np.linalg.eigh(train.square)
     values = np.maximum(values, 0.0)
     cross, total = vectors.T @ train.cross, vectors.T @ train.total

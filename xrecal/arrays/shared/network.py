@@ -53,7 +53,7 @@ class Cases(NamedTuple):
     part: IntArray
     """(n,) part of the record, by date: a fold, or a piece of a fold if there are gaps"""
     covariates: FloatArray
-    """(n, q) covariates known at issue, besides the features of the place"""
+    """(n, q) covariates that are known when a forecast is issued, without features of the place"""
     weight: FloatArray
     """(n,) weights: cases whose weights sum to W count as much as W cases of weight 1"""
 
@@ -81,7 +81,7 @@ class Standards(NamedTuple):
     """(P,) fold of each place, if the folds hold out places; None if they hold out dates"""
 
     def part_of(self, cases: Cases) -> IntArray:
-        """Return the part (n,) of each case: by its date, or the fold of its place."""
+        """Return the part (n,) of each case: that of its date, or the fold of its place."""
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -278,7 +278,7 @@ class _OfOne:
         }  # fmt: skip
 
     def array(self, name: str) -> Any:
-        """Return the array with this name, or the number if it is only one."""
+        """Return the array with this name, or a float if the array has one number only."""
         used = tuple(slice(self.used.get(d)) for d in ENTRIES[name].dims[1:])
         array = self.packed[name][self.k][used]
         return np.ascontiguousarray(array) if used else float(array)

@@ -6,7 +6,7 @@ pass over all cases         result of each chunk                     next step w
 :func:`.draw_sample`        cases with the smallest hashes           :func:`first_regression`
 :func:`.place_sums_of`      sums of each place around a regression   :func:`second_regression`
 :func:`.place_sums_of`      the same sums, second regression         :func:`start_laws`
-:func:`law_sums_of`         sums of the laws, by fold                :func:`finish`
+:func:`law_sums_of`         sums of the laws, by part                :func:`finish`
 ==========================  =======================================  ==========================
 
 The engine adds or joins the results of the chunks, in any order.

@@ -4,8 +4,7 @@ All places share a regression of the observation on mean and variance of the ens
 place has a correction of this regression: a mean error, a slope and a factor of the spread. The
 correction follows from eight sums over the cases of the place, to which updates add new cases. The
 fit shrinks a correction from a short record to the correction that the features of the place
-predict.
-For a place without a record, the correction comes from its features alone.
+predict. For a place without a record, the correction comes from its features alone.
 """
 
 from __future__ import annotations
@@ -207,12 +206,12 @@ def fit_places(
 
     Notes
     -----
-    The method is empirical Bayes, one property after the other. Slopes of places are shrunk to
-    their mean, by the variance between places in excess of the variance of their errors [1]_. Mean
-    errors and logarithms of spreads are shrunk to smooth fields of features
-    (:func:`~xrecal.arrays.shared.field.fit_field`), by :math:`\tau^2 / (\tau^2 + v)`. The variance
-    v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors,
-    and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    The method is empirical Bayes, one property after the other. The function shrinks slopes of
+    places to their mean; the factor depends on the variance between places in excess of the
+    variance of their errors [1]_. It shrinks mean errors and logarithms of spreads to smooth fields
+    of features (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 /
+    (\tau^2 + v)`. The variance v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the
+    inflation for mean errors, and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
 
     References
     ----------
@@ -311,7 +310,7 @@ def _spreads(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[_Shrunk, Field]:
-    """Return shrunk logarithms of the factors of the scale (P,), and the field they come from."""
+    """Return logarithms of the factors of the scale (P,), shrunk to a field, and this field."""
     n = sums[COUNT]
     squares = sums[ERROR_SQUARED] - 2 * centre * sums[ERROR] + centre**2 * sums[WEIGHT]
     squares += slope**2 * sums[LEVEL_SQUARED]

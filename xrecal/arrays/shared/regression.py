@@ -17,7 +17,8 @@ NARROWEST = 0.01
 forecasts without spread, such as forecasts of no rain, would make the scale zero."""
 
 EXACT = 1e-9
-"""Standard deviation of errors, relative to the largest observation, that counts as rounding."""
+"""Largest standard deviation of errors that counts as rounding, as a share of the largest
+observation."""
 
 
 class Pooled(NamedTuple):
