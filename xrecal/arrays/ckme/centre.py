@@ -6,7 +6,7 @@ c) / s``, and the members of a new forecast are ``c(x) + s(x) e``. All centres h
     c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
 Here ``mean`` and v are mean and variance of the ensemble (for ratios, v is the squared mean), r are
-the covariates of the case, and the fit learns all other letters.
+the covariates of the case, and all other letters are coefficients that the fit learns.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Sample(NamedTuple):
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """Return the sample with only these columns of covariates; none counts as a predictor."""
+        """Return the sample with only these columns of covariates, none of them as predictors."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
@@ -278,7 +278,9 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Write all targets except the ranks; errors are in the order in which folds list cases.
+    """Write all targets except the ranks.
+
+    Errors are in the order in which the fold lists its training cases.
 
     ``coefficients`` (F, S, c) are those of the centres.
     """
@@ -305,7 +307,7 @@ class Ranked(NamedTuple):
     """Calibration cases (n,), sorted by their errors."""
 
     order: Indices
-    """Positions of the cases in the order of time, sorted by error"""
+    """Numbers of the cases, counted in the order of time; the smallest error comes first"""
     error: Vector
     """Errors of the cases, ascending"""
     share: Vector

@@ -303,9 +303,9 @@ def choose_ckme(
     Returns
     -------
     Choices
-        Argument of :func:`fit_ckme`, for these cases or others. For these cases, the fit with the
-        choices equals a fit without ``choices``, except for the landmarks of a low-rank solver. The
-        order of these landmarks suits the chosen ridge, not the ridges of the search.
+        Choices to pass to :func:`fit_ckme`, with these cases or others. With these cases, the fit
+        equals a fit without ``choices``, except for the landmarks of a low-rank solver. The order
+        of these landmarks suits the chosen ridge, not the ridges of the search.
 
     Raises
     ------

@@ -51,7 +51,7 @@ other fields have one number per location."""
 
 
 class Choices(NamedTuple):
-    """Result of cross-validation at L locations; for one location, numbers replace the arrays.
+    """Result of cross-validation: arrays for L locations, or numbers for one location.
 
     Choices hold no forecasts and no observations, so a fit to other cases can use them, too.
     """
@@ -63,7 +63,7 @@ class Choices(NamedTuple):
     strength: Any = math.nan
     """(L,) factor of the squared distance of covariates in the kernel, 0 without covariates"""
     ridge: Any = math.nan
-    """(L,) lambda, unitless; NaN if there were too few cases for a choice"""
+    """(L,) ridge lambda, unitless; NaN if there were too few cases for a choice"""
     half_life: Any = math.nan
     """(L,) half-life in days; infinite if all cases have the same weight"""
     loss: Any = math.nan
@@ -111,12 +111,12 @@ class Choices(NamedTuple):
 
 
 class FittedCKME(NamedTuple):
-    """Fit at L locations. Fit and cases together determine the weights of all forecasts."""
+    """Fit at L locations; with the cases, it determines the weights of all forecasts."""
 
     bandwidth: FloatArray
-    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinite for climatology."""
+    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity gives climatology."""
     ridge: FloatArray
-    """(L,) lambda, unitless; NaN if there were too few cases."""
+    """(L,) ridge lambda, unitless; NaN if there were too few cases."""
     strength: FloatArray
     """(L,) factor of the squared distance of covariates in the kernel, 0 without covariates."""
     precision: FloatArray
@@ -309,7 +309,7 @@ def check_settings(settings: Settings, blocks: int) -> None:
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    """Raise ValueError unless a setting is one of the choices."""
+    """Raise ValueError unless ``value`` is one of the choices for the setting ``name``."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 

@@ -57,7 +57,7 @@ class Verified(NamedTuple):
     low: float
     """Lower bound of the variable"""
     high: float
-    """Upper bound"""
+    """Upper bound of the variable"""
     theta: Matrix
     """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d) for the energy loss"""
     supports: Indices
@@ -182,7 +182,7 @@ def _of_all_folds(record_fold: Any) -> Any:
         verified: Verified,
         out: OutCube,
     ) -> None:
-        """Call ``record_fold`` for all folds that have at least as many training as other cases.
+        """Call ``record_fold`` for each fold with at least as many training cases as other cases.
 
         The signed weights come from the eigendecomposition of the kernel matrix.
         """

@@ -157,7 +157,10 @@ class Location:
         return np.array(self.vectors, np.float64, order="C")
 
     def gram(self, bandwidth: float, strength: float, ridge: float = 0.0) -> FloatArray:
-        """Return kernel matrix plus ridge, ``K + λ n`` (n, n); roots of case weights multiply K."""
+        """Return kernel matrix plus ridge, ``K + λ n`` (n, n).
+
+        K includes the roots of the case weights.
+        """
         gram = self._kernel(self.distance, slice(None), bandwidth, strength)
         if ridge > 0:
             gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
@@ -183,7 +186,7 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Return kernel values (q, k) of forecasts and cases, times the roots of case weights."""
+        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
@@ -239,7 +242,7 @@ class Location:
     def _kernel(
         self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
     ) -> FloatArray:
-        """Return kernel values (k, n) of some cases and all cases, times roots of case weights."""
+        """Return kernel values (k, n) of some cases with all cases, times roots of case weights."""
         exponent = distance / -bandwidth
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))

@@ -47,7 +47,7 @@ class Problem:
     low: float
     """Lower bound of the variable"""
     high: float
-    """Upper bound"""
+    """Upper bound of the variable"""
     flags: int
     """Bits of the status that depend on the data alone"""
 
@@ -85,7 +85,7 @@ class Problem:
 
     @property
     def sample(self) -> Sample:
-        """Return the moments of the forecasts of all cases, and their observations."""
+        """Return means and variances of the forecasts of all cases, and the observations."""
         where = self.location
         parts = where.mean, where.variance, where.features, where.target
         return Sample(*parts, self.low, self.high, where.predictors)
@@ -158,7 +158,7 @@ def fit_choices(
 def bandwidth_of(settings: Settings, median: float) -> float:
     """Return the bandwidth of the settings, or else the median distance.
 
-    It is infinite if all forecasts are equal.
+    The bandwidth is infinite if all forecasts are equal.
     """
     return median if settings.bandwidth is None or math.isinf(median) else settings.bandwidth
 
@@ -192,7 +192,7 @@ def with_twin(
 ) -> Location:
     """Return the location with the distances that another method has computed for its cases.
 
-    If there are none, return the location as it is, and store it in ``compared``.
+    If no method has computed them, return the location unchanged, and store it in ``compared``.
     """
     if compared is None or one.squared is not None:
         return one

@@ -54,7 +54,8 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
     ``path`` holds the losses with smaller and smaller ridges; the last ridge is ten to the power
     ``exponent``. The function assumes that each further step of the grid lowers the loss by the
     same share as the last step. For most forecasts the resulting loss is too low, which costs one
-    more try. For very precise forecasts it is right, because their losses fall over many steps.
+    more try. For very precise forecasts the assumption is right, because their losses fall over
+    many steps.
     """
     losses, now = path[-2:]
     steps = (exponent - GRID[0]) / GRID_STEP

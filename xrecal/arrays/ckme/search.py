@@ -58,7 +58,7 @@ class Candidates(NamedTuple):
 
 
 def candidates_of(settings: Settings, *, conditioned: bool) -> Candidates:
-    """Return the candidates; unless ``conditioned``, without kernels that use covariates."""
+    """Return the candidates; leave out kernels that use covariates unless ``conditioned``."""
     return Candidates(
         tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
         np.array([SUPPORTS.index(support) for support in settings.supports]),
@@ -236,8 +236,8 @@ class Search:
     def _first_ridge(self, g: int) -> float:
         """Return the power of ten of the first ridge to try with this kernel.
 
-        It is that of the best ridge so far. With low rank it is a grid step larger if this kernel
-        gives more strength to covariates.
+        It is the power of the best ridge so far. With low rank it is a grid step larger if this
+        kernel gives more strength to covariates.
         """
         best = self.best
         if np.isinf(best.loss).all():

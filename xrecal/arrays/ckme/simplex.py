@@ -256,7 +256,7 @@ def push_level(
     Parameters
     ----------
     value, product, weight : float
-        Next value in the order, its product with its weight, and its weight (> 0).
+        Next value of the regression, its product with its weight, and its weight (> 0).
     level, total, width : array of float64, shape (n,)
         Fitted value, sum of products and sum of weights of each block so far.
     length : array of int64, shape (n,)

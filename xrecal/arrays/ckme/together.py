@@ -33,8 +33,8 @@ def together(
     """Make one joint choice from the choices of L places.
 
     Kernel and support are those with the smallest mean loss over places; each loss is in units of
-    the smallest loss of its place. The ridge is the largest ridge whose mean loss is nearly as
-    small; see :data:`SLACK`. The best ridge falls with the number of cases, but the product of
+    the smallest loss of its place. The ridge is the largest ridge whose mean loss is nearly the
+    smallest; see :data:`SLACK`. The best ridge falls with the number of cases, but the product of
     ridge and number of cases hardly changes. So the function compares ridges of two places that
     have the same product. It interpolates losses between ridges of the grid, so that the result
     does not jump from one grid point to the next.
@@ -174,10 +174,11 @@ def _best(
 def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the largest ridges (...) with nearly the smallest losses, and the smallest losses.
 
-    ``curves`` (..., R) are the losses of the grid, and ridges are powers of ten. The smallest loss
-    is at the vertex of the parabola through the smallest loss of the grid and its neighbours. A
-    loss is nearly the smallest if it exceeds the smallest loss by up to ``slack`` (...). Between
-    these three grid points losses follow the parabola, between all others straight lines.
+    ``curves`` (..., R) are the losses with the ridges of the grid; the function returns ridges as
+    powers of ten. The smallest loss is at the vertex of the parabola through the smallest loss of
+    the grid and its neighbours. A loss is nearly the smallest if it exceeds the smallest loss by up
+    to ``slack`` (...). Between these three grid points losses follow the parabola, between all
+    other grid points straight lines.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)

@@ -47,7 +47,8 @@ def fit_vector_ckme(
     Parameters
     ----------
     cases : Vectors
-        Calibration forecasts at L locations. The fit leaves out a member that misses a variable.
+        Calibration forecasts at L locations. The fit leaves out a member without a value of every
+        variable.
     observations : array of float, shape (L, n, d)
         Observations, each variable in the unit of its forecasts. The fit leaves out a case with a
         NaN.
@@ -118,7 +119,7 @@ def choose_vector_ckme(
     Returns
     -------
     Choices
-        Argument of :func:`fit_vector_ckme`, for these cases or others.
+        Choices to pass to :func:`fit_vector_ckme`, with these cases or others.
 
     Raises
     ------

@@ -160,8 +160,8 @@ def ckme_weights_of_both(
 
     Notes
     -----
-    Both results share their signed weights, so the cost is that of :func:`ckme_weights` plus a
-    second projection.
+    The function computes both kinds of weights from the same signed weights, so the cost is that of
+    :func:`ckme_weights` plus a second projection.
 
     Examples
     --------

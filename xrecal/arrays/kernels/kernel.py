@@ -128,7 +128,10 @@ def positive_median(distance: FloatArray) -> float:
 
 @kernel
 def _median_above(distance: Matrix, nothing: float) -> float:
-    """Return the median of the entries above ``nothing`` and right of the diagonal, or infinity."""
+    """Return the median of the entries right of the diagonal that exceed ``nothing``.
+
+    Return infinity if no entry does.
+    """
     n, count = distance.shape[0], 0
     larger = np.empty(n * (n - 1) // 2)
     for i in range(n):

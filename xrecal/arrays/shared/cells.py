@@ -109,8 +109,8 @@ def cell_averages(
     Notes
     -----
     The result is the function nearest to the CDF, in L², of all functions that are constant in each
-    cell. It has the same mean as the values if all values are within the grid. The time is O(m log
-    T + T) per row.
+    cell. As a CDF, it has the same mean as the values if all values are within the grid. The time
+    is O(m log T + T) per row.
 
     Examples
     --------

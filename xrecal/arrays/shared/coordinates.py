@@ -31,7 +31,7 @@ class Coordinates(NamedTuple):
     bandwidth: float
     """Bandwidth, in the unit of squared energy distances; infinite if all shapes are equal"""
     middle: FloatArray
-    """(k,) offset of each feature, subtracted to keep products small"""
+    """(k,) offset that is subtracted from each feature, to keep products small"""
     precision: FloatArray
     """(k,) weight of the squared difference of each feature; 0 for a constant feature"""
 

@@ -30,7 +30,7 @@ whose values are in another unit would bend the field around this place."""
 
 
 class FieldSettings(NamedTuple):
-    """Settings of a field."""
+    """Settings of a field: fineness of the kernel, and variances of field and unexplained part."""
 
     fineness: float
     signal: float

@@ -32,7 +32,7 @@ class HeldOut:
     later: tuple[Shared | None, ...]
     """Fits to the folds before each fold"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
-    """(1, p, 8) usual values of covariates, which replace missing ones"""
+    """(1, p, 8) usual values of covariates, which replace missing values"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Return quantiles (2, n, q) at levels (q,) in [0, 1], for cases at places of the fit.
@@ -94,11 +94,11 @@ def hold_out(
     started : Started
         Results of the passes before the fit learned its distributions of errors.
     place_sums : array of float, shape (G, 8, P)
-        From :func:`.network.place_sums_of` over all cases, part by part.
+        Result of :func:`.network.place_sums_of` for all cases.
     law_sums : dict from (int, int) to Sums
-        From :func:`.passes.law_sums_of` over all cases.
+        Result of :func:`.passes.law_sums_of` for all cases.
     usual : array of float, shape (1, p, 8), optional
-        Usual values of the covariates, from :meth:`.samples.Values.usual`.
+        Usual values of the covariates: result of :meth:`.samples.Values.usual`.
 
     Returns
     -------

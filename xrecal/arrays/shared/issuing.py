@@ -44,10 +44,10 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
     Parameters
     ----------
     fit : Shared
-        From :func:`.passes.finish`.
+        Result of :func:`.passes.finish`.
     cases : Cases
-        New cases; the function does not read their observations. Places outside the fit have number
-        -1.
+        New cases; the function does not read their observations. Places outside the fit have the
+        number -1.
     features : array of float, shape (n, k)
         Features of the places of the cases. A place of the fit keeps the features of the fit.
     levels : array of float, shape (q,)

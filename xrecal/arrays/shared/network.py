@@ -71,7 +71,7 @@ class Standards(NamedTuple):
 
     pooled: Pooled
     corrections: Corrections
-    """Corrections with F P numbers: those of all P places for each fold in turn"""
+    """(F P,) corrections: those of all P places for the first fold, then for the second etc."""
     features: FloatArray
     """(P, k)"""
     n_places: int

@@ -66,7 +66,7 @@ class Sizes(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One array of the state."""
+    """One array of a stored fit."""
 
     long_name: str
     dims: tuple[str, ...]

@@ -79,7 +79,7 @@ def place_sums(
     Parameters
     ----------
     pooled : Pooled
-        The regression to be corrected.
+        The regression for which corrections follow from the sums.
     place : array of int, shape (n,)
         Number of the place of each case.
     n_places : int
@@ -330,7 +330,7 @@ class _Shrunk(NamedTuple):
 
     values: FloatArray
     variances: FloatArray
-    """Variances of their errors"""
+    """Variances of the errors of these values"""
     apart: FloatArray
     """Distances of values from records to the field, in standard deviations"""
 

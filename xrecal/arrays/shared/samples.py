@@ -47,9 +47,9 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
     Notes
     -----
-    Each case has a uniform number that depends only on its place and date, and the sample has the
-    cases with the smallest numbers. So joining the samples of several sets of cases gives the
-    sample of all cases [1]_. The time is O(n).
+    Each case has a hash, a uniform number that depends only on its place and date. The sample has
+    the cases with the smallest hashes. So :func:`join_samples` can make the sample of all cases
+    from the samples of several sets of cases [1]_. The time is O(n).
 
     References
     ----------

@@ -98,8 +98,8 @@ def sum_cases(
 
     Notes
     -----
-    The time is O(r² + r (d + J)) per case, nearly all of it in BLAS. The memory is for 4096 cases
-    at a time.
+    The time is O(r² + r (d + J)) per case, nearly all of it in BLAS. The vectors of 4096 cases are
+    in memory at a time.
     """
     w = np.ones(len(errors)) if weights is None else np.asarray(weights, np.float64)
     if errors.ndim != 1 or placed.shape[:1] != errors.shape or w.shape != errors.shape:
