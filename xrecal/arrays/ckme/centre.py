@@ -307,7 +307,7 @@ class Ranked(NamedTuple):
     """Calibration cases (n,), sorted by their errors."""
 
     order: Indices
-    """Numbers of the cases, counted in the order of time; the smallest error comes first"""
+    """Numbers of the cases by ascending error; the numbers count cases in the order of time"""
     error: Vector
     """Errors of the cases, ascending"""
     share: Vector

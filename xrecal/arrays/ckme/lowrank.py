@@ -120,8 +120,8 @@ class LowRank:
     def _add_some(self, tolerance: float) -> None:
         """Add a few of the worst represented cases as landmarks.
 
-        A case becomes a landmark if it is still among the worst represented after the cases before
-        it were added. With several cases at once, products of matrices replace products of vectors.
+        A case becomes a landmark if it is still among the worst represented cases when its turn
+        comes. With several cases at once, products of matrices replace products of vectors.
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)

@@ -78,11 +78,11 @@ def fit_vector_ckme(
     -----
     Distances of forecasts are multivariate energy distances [1]_; cross-validation minimises the
     energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. The fit divides
-    forecasts by the spread of forecasts, and observations by the spread of observations. With one
-    spread for both, forecasts of rain would outweigh all other variables at places where it hardly
-    ever rains. A circular variable becomes a point on a circle with its period as the
-    circumference. The distances cost O(n² m² d) with the exact solver, and O(n r m² d) with r
-    landmarks.
+    forecasts by the spread of forecasts, and observations by the spread of observations. If it
+    divided forecasts by the spread of observations, forecasts of rain would outweigh all other
+    variables at places where it hardly ever rains. A circular variable becomes a point on a circle
+    with its period as the circumference. The distances cost O(n² m² d) with the exact solver, and
+    O(n r m² d) with r landmarks.
 
     References
     ----------

@@ -70,7 +70,7 @@ def first_regression(sample: Sample) -> Pooled:
 def second_regression(
     pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
-    """Fit the regression again, to cases minus the corrections of their places.
+    """Fit the regression again, after the corrections of places are removed from the cases.
 
     See :func:`.without_places`.
     """

@@ -39,9 +39,9 @@ def without_places(
     place: IntArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> Pooled:
-    """Fit the regression to a sample of cases minus the corrections of their places.
+    """Fit the regression to a sample of cases; first remove the corrections of their places.
 
-    With the corrections, the mean errors of places would add to the spread of errors.
+    Without this step, the mean errors of places would add to the spread of errors.
 
     Parameters
     ----------
