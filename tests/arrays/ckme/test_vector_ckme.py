@@ -314,7 +314,7 @@ def test_shapes_and_losses_that_do_not_fit_are_refused():
         fit_vector_ckme(cases, observed, (None, None), ENERGY._replace(supports=("mean",)))
     fitted, scale = fit_vector_ckme(cases, observed, (None, None), ENERGY)
     more, _ = joint_cases(d=3)
-    with pytest.raises(ValueError, match="forecasts have 3 variables, but the fit 2"):
+    with pytest.raises(ValueError, match="forecasts have 3 variables, but the fit has 2"):
         vector_ckme_weights(more, cases, np.ones((2, 40), bool), fitted, scale, (None, None))
     with pytest.raises(ValueError, match="the loss 'energy' is for vectors"):
         fit_vector_ckme(cases, observed, (None, None), ENERGY._replace(loss="crps"))

@@ -1,12 +1,12 @@
 """Positions of recalibrated members: past observations, or past errors around a centre.
 
 Each forecast has a centre c and a spread s. The calibration cases then have the errors ``e = (y -
-c) / s``, and the members of a new forecast are ``c(x) + s(x) e``. All centres have one form, with
-the covariates r of the case:
+c) / s``, and the members of a new forecast are ``c(x) + s(x) e``. All centres have the same form:
 
     c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
-with v the ensemble's variance, or its squared mean for ratios.
+Here ``mean`` and v are mean and variance of the ensemble (for ratios, v is the squared mean), r are
+the covariates of the case, and all other letters are coefficients that the fit learns.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ SUPPORTS = (
     "regression_plain",
     "standardised_plain",
 )
-"""Kinds of support; the code of a kind is its position here. A support consists of past
-observations, of errors around the ensemble mean, of errors around a regression on this mean, of
-errors divided by the spread of EMOS, or of ratios of observation to ensemble mean. The kinds with
-"plain" in their names have a centre without predictors."""
+"""Names of the supports; the code of a support is its position in this tuple. The first five mean
+past observations, errors around the ensemble mean, errors around a regression on this mean, errors
+divided by the spread of EMOS, and ratios of observation to ensemble mean. The centre of a "plain"
+support does not use predictors."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 
 PLAIN = {5: REGRESSION, 6: STANDARDISED}
-"""Codes of the plain supports, each with the code of the same support with predictors."""
+"""Code of each plain support, and code of the same support with predictors."""
 
 Centres: TypeAlias = dict[bytes, FloatArray]
-"""Cache of the coefficients of fitted centres, by support and sample."""
+"""Cache of coefficients of fitted centres; a key is the digest of a support and its sample."""
 
 # Least divisor of ratios, as a share of the typical mean: ratios to a mean near zero vary too much.
 SMALLEST_MEAN = 0.01
@@ -70,7 +70,7 @@ SMALLEST_DIVISOR = 1e-300
 def usable_supports(supports: IntArray, low: float) -> IntArray:
     """Return the positions of the supports that suit a variable with this lower bound.
 
-    Ratios to the mean need a natural zero. The function leaves them out unless the lower bound is
+    Ratios to the mean need a natural zero. The function leaves ratios out unless the lower bound is
     zero or there is no other support.
     """
     usable = np.flatnonzero((supports != RATIO) | (low == 0))
@@ -78,7 +78,7 @@ def usable_supports(supports: IntArray, low: float) -> IntArray:
 
 
 class Sample(NamedTuple):
-    """Moments of n ensembles, their covariates and their observations."""
+    """Ensemble means, ensemble variances, covariates and observations of n cases."""
 
     mean: Vector
     """(n,)"""
@@ -93,60 +93,60 @@ class Sample(NamedTuple):
     high: float
     """Upper bound of the variable, infinite if there is none"""
     predictors: Indices = NONE
-    """Columns of the covariates other than the season and the place"""
+    """Columns of ``features`` that hold predictors, not the season or the place"""
 
     @property
     def others(self) -> IntArray:
-        """Columns of the covariates that are not predictors."""
+        """Columns of ``features`` that hold the season and the place."""
         return np.setdiff1d(np.arange(self.features.shape[1]), self.predictors)
 
     def conditioned(self, strength: float) -> Sample:
-        """Return the sample; leave out covariates that the kernel does not use (strength 0)."""
+        """Return the sample, without covariates if the kernel does not use them (strength 0)."""
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """Return the sample with some of the covariates; none of them count as predictors."""
+        """Return the sample with only these columns of covariates, none of them as predictors."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
     def take(self, cases: IntArray) -> Sample:
-        """Return a sample of some of the cases."""
+        """Return the sample of these cases."""
         mean, variance, features, target = (part[cases] for part in self[:4])
         return self._replace(mean=mean, variance=variance, features=features, target=target)
 
 
 class Limits(NamedTuple):
-    """Bounds of the variable, and the observed range between them."""
+    """Bounds of the variable, and the range of members between the bounds."""
 
     low: float
     high: float
     first: float
-    """Smallest observation above the lower bound; minus infinity without a bound"""
+    """Smallest value of members above the lower bound, from :func:`inside`"""
     last: float
-    """Largest observation below the upper bound; infinite without a bound"""
+    """Largest value of members below the upper bound, from :func:`inside`"""
 
 
 class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) training cases by ascending error, then all other cases, as positions; empty if the
-    folds list training cases in this order"""
+    """(F, S, n) positions, in the list of training cases of the fold, of the cases by ascending
+    error; the rest of each row is unused. Empty if the folds list training cases in this order"""
     error: Cube
-    """(F, S, n) errors of the training cases; NaN for the other cases"""
+    """(F, S, n) errors of the training cases; NaN in the rest of each row"""
     centre: Cube
     """(F, S, n) centre of each case"""
     spread: Cube
     """(F, S, n) spread of each case"""
     inner: Matrix
-    """(F, 2) smallest and largest target between the bounds"""
+    """(F, 2) smallest and largest value of members between the bounds, from :func:`inside`"""
 
 
 def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
-    """Fit a support to a :class:`Sample`, and fill its coefficients (a, b, c0, d, g, h).
+    """Fit the centre of a support, and write its coefficients (a, b, c0, d, g, h).
 
-    ``coefficients`` may have room for more covariates; the function sets their coefficients to 0.
-    Each support compiles only the code that it needs.
+    ``coefficients`` may have room for more covariates; the function sets the coefficients of these
+    covariates to 0. A call compiles only the code of its support.
     """
     mean, of, target = sample.mean, sample.features, sample.target
     k, limits = of.shape[1], _reached(target, sample.low, sample.high)
@@ -174,7 +174,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 
 def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """Return the bounds that observations reach; a fitted line may lead beyond these only."""
+    """Return the lower and the upper bound; a bound is infinite if no observation lies on it."""
     return (
         low if (target <= low).any() else -np.inf,
         high if (target >= high).any() else np.inf,
@@ -182,7 +182,7 @@ def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
-    """Return the coefficients (4 + 2 k,) of a support; fit them if the cache has none."""
+    """Return the coefficients (4 + 2 k,) of a centre; fit the centre if the cache lacks it."""
     code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
@@ -201,14 +201,14 @@ def centre_of(code: int, coefficients: Any, mean: float, variance: float, of: An
 def fill_centres(
     code: int, coefficients: Vector, mean: Vector, variance: Vector, of: Matrix, out: OutMatrix
 ) -> None:
-    """Fill in the centres and spreads (2, n) of forecasts with covariates (n, k)."""
+    """Write centres and spreads of forecasts with covariates (n, k) into ``out`` (2, n)."""
     for i in range(mean.size):
         out[0, i], out[1, i] = centre_of(code, coefficients, mean[i], variance[i], of[i])
 
 
 @kernel
 def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
-    """Return the error of an observation in units of the spread, infinite if it is on a bound."""
+    """Return the error of an observation in units of the spread; on a bound it is infinite."""
     if y <= low:
         return -np.inf
     return np.inf if y >= high else (y - centre) / max(spread, SMALLEST_DIVISOR)
@@ -218,8 +218,9 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 def inside(observations: Vector, low: float, high: float) -> Any:
     """Return the smallest and largest value that members may have between the bounds.
 
-    If observations lie on a bound, as those of dry days do, a member lies on it, or not nearer to
-    it than the nearest observation. A bound that no observation reaches limits the members itself.
+    If observations lie on a bound, as those of dry days do, each member lies on this bound, or is
+    at least as far from the bound as the nearest observation off the bound. If no observation lies
+    on a bound, members may have all values up to this bound.
     """
     first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:
@@ -235,7 +236,7 @@ def inside(observations: Vector, low: float, high: float) -> Any:
 def fill_members(
     centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
 ) -> None:
-    """Fill members (k,) from ascending errors; each is on a bound or in the observed range."""
+    """Write members (k,) from ascending errors; each member is on a bound or within ``limits``."""
     start, stop, first, last = 0, error.size, limits.first, limits.last
     for i in range(stop):  # an explicit loop without calls, which the compiler vectorises
         point = centre + spread * error[i]
@@ -252,7 +253,7 @@ def fill_members(
 def rank_errors(
     folds: Folds, supports: IntArray, sample: Sample, known: Centres | None = None
 ) -> Targets:
-    """Return the errors by folds; fit the centres of each support to training cases only."""
+    """Return the errors of the training cases of each fold; fit centres to these cases alone."""
     known = {} if known is None else known
     cases, n = folds.cases, folds.cases.shape[1]
     shape = (cases.shape[0], supports.size, n)
@@ -277,9 +278,11 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Fill all targets except the ranks; errors of training cases are in the order of the cases.
+    """Write all targets except the ranks.
 
-    Centres have coefficients (F, S, c).
+    Errors are in the order in which the fold lists its training cases.
+
+    ``coefficients`` (F, S, c) are those of the centres.
     """
     n_folds, n = folds.cases.shape
     of, low, high = sample.features, sample.low, sample.high
@@ -301,29 +304,29 @@ def fill_errors(
 
 
 class Ranked(NamedTuple):
-    """Calibration cases (n,) by ascending error."""
+    """Calibration cases (n,), sorted by their errors."""
 
     order: Indices
-    """Cases in this order"""
+    """Numbers of the cases by ascending error; the numbers count cases in the order of time"""
     error: Vector
-    """Their errors, ascending"""
+    """Errors of the cases, ascending"""
     share: Vector
-    """Share of each case in climatology, in the order of time"""
+    """Weight of each case in climatology; here the cases are in the order of time"""
     limits: Limits
 
 
 def _rows_by(project: Any) -> Any:
-    """Compile the function that fills the forecasts, for one projection."""
+    """Compile ``fill_rows`` for one projection."""
 
     @kernel
     def fill_rows(
         signed: Matrix, ranked: Ranked, centred: Matrix, weights: OutMatrix, points: OutMatrix
     ) -> None:
-        """Project signed weights (q, n) to probabilities, and fill their points.
+        """Project signed weights (q, n) to probabilities, and compute the members of forecasts.
 
-        If the weights sum to less than one, each case gets its share of the rest, because the
-        regression is around climatology. ``centred`` (2, q) holds centre and spread of each
-        forecast.
+        The function writes probabilities into ``weights`` (q, n) and members into ``points``
+        (q, n). If signed weights sum to less than one, climatology gets the rest: each case gets
+        its share of the rest. ``centred`` (2, q) holds centre and spread of each forecast.
         """
         order, share = ranked.order, ranked.share
         n = share.size
@@ -344,4 +347,4 @@ def _rows_by(project: Any) -> Any:
 
 
 FILL_ROWS = {name: _rows_by(project) for name, project in PROJECTIONS.items()}
-"""Compiled functions that fill forecasts, by the name of the projection."""
+"""Compiled ``fill_rows`` for each projection, by the name of the projection."""

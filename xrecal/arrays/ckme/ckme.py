@@ -54,7 +54,7 @@ def choose(problem: Problem, half_life: float) -> Choices:
 
 
 def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status: int) -> Choices:
-    """Return the choices for one of the supports."""
+    """Return the choices for the support at position ``s`` of the candidates."""
     best, candidates, given = search.best, search.candidates, problem.settings.ridge
     widening, strength = candidates.kernels[best.kernel[s]]
     columns = [s] if search.each else slice(None)
@@ -74,7 +74,10 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 
 
 def _best_errors(search: Search) -> int | None:
-    """Return the best support with errors, if past observations are the best of all supports."""
+    """Return the position of the best support with errors, if past observations are the best.
+
+    Otherwise return None.
+    """
     past = search.candidates.supports == OBSERVATIONS
     errors = search.every[~past[search.every]]
     if search.each or not past[search.best.winner] or not errors.size:
@@ -88,8 +91,8 @@ def choose_each(
     """Choose the settings for each support, with ridges of the grid.
 
     Also return the positions of the supports that are usable at the location, and quantiles (2, S,
-    n, q) of held-out cases. Entry 0 of the first axis is from the folds of the search, entry 1 from
-    earlier cases alone.
+    n, q) of the forecasts of held-out cases. Entry 0 of the first axis comes from fits without the
+    fold of the case, entry 1 from fits to earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
@@ -111,7 +114,11 @@ def choose_each(
 def smallest_losses(
     calibration: Calibration, settings: Settings, half_life: FloatArray, *, forward: bool = False
 ) -> FloatArray:
-    """Return the smallest held-out loss (L,) of all kernels, supports and ridges, or infinity."""
+    """Return the smallest held-out loss (L,) of all kernels, supports and ridges.
+
+    The loss is infinite at a location with too few cases. With ``forward``, fits learn from earlier
+    cases alone.
+    """
     losses = np.full(half_life.size, math.inf)
     for problem in problems(calibration, settings, half_life):
         if problem.is_enough:
@@ -122,15 +129,16 @@ def smallest_losses(
 
 
 later_losses = partial(smallest_losses, forward=True)
-"""Smallest losses when later cases are forecast from earlier ones."""
+"""Function :func:`smallest_losses` with fits that learn from earlier cases alone."""
 
 
 def half_lives(
     calibration: Calibration, settings: Settings, half_life: float | str, losses: Any
 ) -> FloatArray:
-    """Return the half-life (L,): as given, or the best one for forecasts from earlier cases.
+    """Return the half-life (L,) of each location: the given half-life, or the best one for "cv".
 
-    ``losses`` is ``later_losses``, or its counterpart of another array library.
+    The best half-life gives the best forecasts from earlier cases. ``losses`` is ``later_losses``,
+    or the same function for another array library.
     """
     n_locations = calibration.observations.shape[0]
     if half_life != "cv":
@@ -172,7 +180,7 @@ def fit_ckme(
     choices: Choices | None = None,
     medians: dict[bytes, float] | None = None,
 ) -> FittedCKME:
-    r"""Fit the embedding at every location, with given choices or the best ones.
+    r"""Fit the embedding at every location; choose the settings if ``choices`` is None.
 
     Parameters
     ----------
@@ -181,39 +189,40 @@ def fit_ckme(
     observations : array of float, shape (L, n)
         Observations of the cases, in the unit of the forecasts; NaN where unknown.
     settings : Settings
-        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap (steps in time or
-        length of time that training leaves out on both sides of the held-out cases), least number
-        of cases.
+        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap and least number
+        of cases. The gap is a number of steps in time or a length of time. A fit does not learn
+        from the cases within the gap on both sides of the held-out cases.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional
         Dates of the cases in days; needed with a half-life, and with a gap that is a length of
         time.
     half_life : float or "cv"
-        In days: a case this much older has half the weight. "cv" tries fractions of the period of
-        the cases, and takes the half-life that forecasts later cases best from earlier ones. Blocks
-        that learn from earlier and later cases would hide a drift.
+        In days: a case that is older by one half-life has half the weight. "cv" tries fractions of
+        the period that the cases cover, and takes the half-life with the best forecasts from
+        earlier cases. Folds that also learn from later cases would hide a drift.
     groups : array of int, shape (n,), optional
-        Groups that folds do not divide: calendar years, or an order of the cases. The default is
-        ``step``.
+        Group of each case, such as its calendar year. All cases of a group are in the same fold.
+        The default is ``step``.
     blocks : int
-        Number of folds, cut from the cases ordered by ``groups``; 0 makes each value of
-        ``groups`` a fold. If groups have two or more cases on average, the fit takes the largest
-        ridge unless the gain over it exceeds one standard error over the groups.
+        Number of folds. The fit sorts the cases by ``groups`` and cuts them into this number of
+        folds. 0 makes each group a fold. If groups then have two or more cases on average, the fit
+        takes the largest ridge, unless the best ridge lowers the loss by at least one standard
+        error over the groups.
     step : array of int, shape (n,), optional
         Step in time of each case, in ascending order; by default each case is one step. A fold
         holds out the cases of one step together.
     squared : array of float64, shape (L, n, n), optional
-        Squared energy distances of the cases, if they are known already. It may also be an object
-        that computes the entries at an index from :func:`numpy.ix_`, for each location.
+        Squared energy distances between the cases, if already computed. For each location it may
+        also be an object that computes the entries at an index from :func:`numpy.ix_`.
     vectors : array of float64, shape (L, n, d), optional
-        Observed vectors, for the loss "energy"; ``observations`` then number these vectors.
+        Observed vectors, for the loss "energy"; ``observations`` then holds their row numbers.
     choices : Choices, optional
         Result of :func:`choose_ckme` for these or other cases, or the joint choice of several
-        locations. The fit then skips the search and takes the half-life of the choices.
+        locations. The fit then skips the search, and also takes the half-life from ``choices``.
     medians : dict, optional
-        Median distances from other calls; this call adds its own. Another fit to the same forecasts
-        then need not compute the median again.
+        Cache of median distances. The call adds its own medians, so that another fit to the same
+        forecasts need not compute them again.
 
     Returns
     -------
@@ -226,12 +235,14 @@ def fit_ckme(
 
     Notes
     -----
-    The exact solver takes one eigendecomposition, O(n³), per location and candidate kernel. It also
-    takes O(n³) matrix products for each of 13 ridges (20 for the winner). It needs five n × n
-    matrices of float64 at a time, and keeps up to 64 MiB of decompositions. With low rank, each
-    candidate takes a few ridges of O(n r²) and (3 n + 5 r) r numbers. The fit leaves out cases with
-    an infinite or otherwise invalid value, and notes this in the status. It fits centres of errors
-    inside the folds. Locations run one after another in compiled code without the GIL.
+    For each location and candidate kernel, the exact solver computes one eigendecomposition, O(n³),
+    and matrix products of O(n³) for each of 13 ridges (20 for the best kernel). It needs five n × n
+    matrices of float64 at a time, and keeps up to 64 MiB of decompositions. The low-rank solver
+    with r landmarks tries a few ridges for each candidate kernel, in O(n r²) time each, and needs
+    (3 n + 5 r) r numbers in memory. The fit leaves out cases with an infinite or otherwise invalid
+    value, and notes this in the status. For each fold of the cross-validation, the fit learns the
+    centres of errors from the training cases of this fold. Compiled code fits one location after
+    another, without the GIL.
 
     References
     ----------
@@ -287,19 +298,19 @@ def choose_ckme(
         As for :func:`fit_ckme`.
     **known
         ``features``, ``days``, ``groups``, ``blocks``, ``step``, ``squared`` and ``vectors`` as
-        there.
+        for :func:`fit_ckme`.
 
     Returns
     -------
     Choices
-        Names and numbers alone, for :func:`fit_ckme` with these cases or others. Both calls
-        together equal :func:`fit_ckme` alone, except for the landmarks of a low-rank solver: their
-        order suits the chosen ridge, not the ridges of the search.
+        Choices to pass to :func:`fit_ckme`, with these cases or others. With these cases, the fit
+        equals a fit without ``choices``, except for the landmarks of a low-rank solver. The order
+        of these landmarks suits the chosen ridge, not the ridges of the search.
 
     Raises
     ------
     ValueError
-        As :func:`fit_ckme`.
+        As for :func:`fit_ckme`.
 
     Examples
     --------
@@ -329,8 +340,8 @@ def fit_ckme_family(
 ) -> tuple[list[FittedCKME], FloatArray]:
     """Fit each support as :func:`fit_ckme` would, and record quantiles of held-out forecasts.
 
-    The kernel matrices and their factors, which take most of the time, serve all supports. Ridges
-    are those of the grid.
+    All supports share the kernel matrices and the factors of these matrices, which take most of the
+    time. Ridges are those of the grid.
 
     Parameters
     ----------
@@ -339,16 +350,18 @@ def fit_ckme_family(
     n_quantiles : int
         Number of quantiles of each held-out forecast.
     **known
-        ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as there.
+        ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as for
+        :func:`fit_ckme`.
 
     Returns
     -------
     fitted : list of FittedCKME
-        In the order of ``settings.supports``.
+        One fit for each support, in the order of ``settings.supports``.
     quantiles : array of float64, shape (L, 2, S, n, n_quantiles)
-        At the levels (i - ½) / n_quantiles, for each case. Entry 0 of the second axis holds
-        forecasts without the fold of the case, entry 1 forecasts from earlier cases alone. They use
-        the kernel and ridge that are best over the folds. NaN for cases that were not held out.
+        Quantiles of the forecast of each held-out case, at the levels (i - ½) / n_quantiles. Entry
+        0 of the second axis comes from fits without the fold of the case, entry 1 from fits to
+        earlier cases alone. Both use the kernel and ridge that are best over the folds. Quantiles
+        are NaN for a case that no fold holds out.
 
     Examples
     --------
@@ -393,7 +406,7 @@ def choose_and_fit_each(
 
 
 def n_candidates(settings: Settings, calibration: Calibration) -> int:
-    """Return the number of candidates: kernels times supports times ridges of the grid."""
+    """Return the number of combinations of a kernel, a support and a ridge of the grid."""
     some = candidates_of(settings, conditioned=calibration.features.circular.size > 0)
     return len(some.kernels) * some.supports.size * GRID.size
 

@@ -23,11 +23,11 @@ from .simplex import PROJECTIONS
 from .solvers import SOLVERS
 
 LOSS_NAMES = ("crps", "laplace", "energy")
-"""Losses of the cross-validation."""
+"""Names of the losses that cross-validation can use."""
 
 
 class Settings(NamedTuple):
-    """Settings of the fit; the same at all locations."""
+    """Settings of the fit, which are the same at all locations."""
 
     kernel: str = "gaussian"
     bandwidth: float | None = None
@@ -38,21 +38,22 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """Factor of the bandwidth, and strength of the covariates (0: not used), of each candidate."""
+    """Candidate kernels: factor of the bandwidth, and strength of the covariates (0: not used)"""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
-    """True if the kernel compares forecasts after their means are subtracted"""
+    """True if the kernel compares forecasts minus their means"""
 
 
 TABLES = ("losses",)
-"""Choices for each kernel, support and ridge. All other choices are one number per location."""
+"""Fields of :class:`Choices` with a number for each kernel, support and ridge of a location. All
+other fields have one number per location."""
 
 
 class Choices(NamedTuple):
-    """Result of cross-validation at L locations; for one location, numbers replace the arrays.
+    """Result of cross-validation: arrays for L locations, or numbers for one location.
 
-    Choices are names and numbers alone, so that choices made for some cases also serve other cases.
+    Choices hold no forecasts and no observations, so a fit to other cases can use them, too.
     """
 
     support: Any = 0
@@ -60,29 +61,30 @@ class Choices(NamedTuple):
     widening: Any = math.nan
     """(L,) bandwidth in units of the median distance, or of the given bandwidth"""
     strength: Any = math.nan
-    """(L,) exponent of the kernel on covariates, 0 without covariates"""
+    """(L,) factor of the squared distance of covariates in the kernel, 0 without covariates"""
     ridge: Any = math.nan
-    """(L,) lambda, unitless; NaN if there were too few cases for a choice"""
+    """(L,) ridge lambda, unitless; NaN if there were too few cases for a choice"""
     half_life: Any = math.nan
     """(L,) half-life in days; infinite if all cases have the same weight"""
     loss: Any = math.nan
-    """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen"""
+    """(L,) mean held-out loss with the best ridge of the grid; NaN without a search"""
     beside: Any = 0
     """(L,) code of the best support with errors, if past observations are the best; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
     cases: Any = math.nan
-    """(L,) number of cases of the choice. A fit to another number of cases keeps the product of
-    ridge and number. NaN if the ridge does not depend on the number of cases."""
+    """(L,) number of cases from which the search chose the ridge. A fit to another number of cases
+    changes the ridge so that the product of ridge and number of cases stays the same. NaN if the
+    ridge does not depend on the number of cases."""
     losses: Any = ()
-    """(L, G S R) held-out loss of each kernel, support and ridge of the grid, kernels first. NaN
-    for combinations that were not tried."""
+    """(L, G S R) held-out loss of each of G kernels, S supports and R ridges of the grid, in the
+    order of an array (G, S, R). NaN for combinations that the search did not try."""
 
     @classmethod
     def joined(cls, locations: Iterable[Choices], width: int = 0) -> Choices:
-        """Join the choices of several locations; a location without choices gets the defaults.
+        """Join the choices of several locations.
 
-        Tables have ``width`` columns, which are NaN for a location without a table.
+        The table ``losses`` gets ``width`` columns, which are NaN for a location without a table.
         """
         every = list(locations)
         columns: list[npt.NDArray[Any]] = []
@@ -109,42 +111,42 @@ class Choices(NamedTuple):
 
 
 class FittedCKME(NamedTuple):
-    """Fit at L locations; together with the cases it determines all weights."""
+    """Fit at L locations; with the cases, it determines the weights of all forecasts."""
 
     bandwidth: FloatArray
-    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinite for climatology."""
+    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity gives climatology."""
     ridge: FloatArray
-    """(L,) lambda, unitless; NaN if there were too few cases."""
+    """(L,) ridge lambda, unitless; NaN if there were too few cases."""
     strength: FloatArray
-    """(L,) exponent of the kernel on covariates, 0 without covariates."""
+    """(L,) factor of the squared distance of covariates in the kernel, 0 without covariates."""
     precision: FloatArray
-    """(L, k) weights of the features in the distance of covariates."""
+    """(L, k) weights of the features in the squared distance of covariates."""
     support: IntArray
     """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`."""
     centre: FloatArray
     """(L, 4 + 2 k) coefficients of the centre; see :mod:`xrecal.arrays.ckme.centre`."""
     lower: FloatArray
-    """(L,) bounds of the variable, infinite without a bound."""
+    """(L,) lower bound of the variable, infinite without a bound."""
     upper: FloatArray
-    """(L,)"""
+    """(L,) upper bound of the variable, infinite without a bound."""
     half_life: FloatArray
     """(L,) half-life in days; infinite if all cases have the same weight."""
     loss: FloatArray
-    """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen."""
+    """(L,) mean held-out loss with the best ridge of the grid; NaN without a search."""
     n_cases: IntArray
     """(L,) number of cases used."""
     status: IntArray
     """(L,) bits of :mod:`xrecal.arrays.status`, 0 for ok."""
     landmark: IntArray
-    """(L, r) slots of the landmarks of a low-rank solver; -1 in unused entries."""
+    """(L, r) landmarks of a low-rank solver, as positions among all cases; -1 in unused entries."""
     beside: IntArray
     """(L,) code of the best support with errors, if past observations are the best; else 0."""
     beside_centre: FloatArray
-    """(L, 4 + 2 k) coefficients of the centre for that support; NaN without such a support."""
+    """(L, 4 + 2 k) coefficients of the centre of the support ``beside``; unused if it is 0."""
 
     @classmethod
     def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:
-        """Return an empty fit of a location with too few cases: NaN, in the usual types."""
+        """Return an empty fit of a location with too few cases: NaN in all arrays of floats."""
         missing = dict.fromkeys(("bandwidth", "ridge"), np.full(1, np.nan))
         plain = (part[0] for part in complete_fit(missing, n_features))
         one = cls(*(part * np.nan if part.dtype.kind == "f" else part for part in plain))
@@ -152,7 +154,7 @@ class FittedCKME(NamedTuple):
 
     @classmethod
     def joined(cls, locations: Iterable[FittedCKME], like: FittedCKME) -> FittedCKME:
-        """Join the fits of several locations, in arrays with the types of the fit ``like``."""
+        """Join the fits of several locations into arrays with the types of the fit ``like``."""
         every = list(locations)
         parts = ([one[i] for one in every] for i in range(len(like)))
         return cls(
@@ -163,7 +165,10 @@ class FittedCKME(NamedTuple):
         )
 
     def of_errors(self) -> FittedCKME:
-        """Return the fit with errors as members everywhere; the signed weights stay the same."""
+        """Return the fit with errors as the support, also where past observations are the best.
+
+        The signed weights are the same for all supports.
+        """
         xp = namespace(self.ridge)
         there = self.beside != 0
         return self._replace(
@@ -173,7 +178,7 @@ class FittedCKME(NamedTuple):
 
 
 def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """Return the fitted parameters, with defaults for those that the settings do not choose."""
+    """Return a fit with these parameters, and with defaults for all other parameters."""
     ridge = fitted["ridge"]
     xp, n = namespace(ridge), ridge.size
     plain = xp.zeros((n, 4 + 2 * n_features))
@@ -207,23 +212,23 @@ class Calibration(NamedTuple):
     features: Features
     """(L, n, k)"""
     groups: IntArray
-    """(n,) groups that folds do not divide"""
+    """(n,) group of each case; all cases of a group are in the same fold"""
     blocks: int
     """Number of folds; 0 makes each group a fold"""
     step: IntArray
     """(n,) step in time"""
     used: npt.NDArray[np.bool_]
-    """(L, n) cases that count for the length of the period, in the memory of the host"""
+    """(L, n) True for cases with an observation, which determine the length of the period"""
     days: FloatArray | None = None
-    """(n,) dates"""
+    """(n,) dates in days"""
     squared: Sequence[Squared] | None = None
-    """(L, n, n) squared distances, if already computed"""
+    """(L, n, n) squared energy distances between the cases, if already computed"""
     vectors: Sequence[FloatArray] | None = None
-    """(L, n, d) observed vectors, if observations are their numbers"""
+    """(L, n, d) observed vectors, if ``observations`` holds their row numbers"""
     centres: Centres | None = None
     """Cache of fitted centres, which other methods share"""
     compared: dict[Hashable, Any] | None = None
-    """Cache of locations with their distances, which other methods share"""
+    """Cache of locations and the distances of their cases, which other methods share"""
     medians: dict[bytes, float] | None = None
     """Cache of median distances of forecasts, which other methods share"""
 
@@ -243,7 +248,7 @@ def calibration_of(
     compared: dict[Hashable, Any] | None = None,
     medians: dict[bytes, float] | None = None,
 ) -> Calibration:
-    """Check shapes and fill in defaults."""
+    """Return the calibration cases with checked shapes, and defaults for missing inputs."""
     n_locations, n = cases.check("cases", 3)[:2]
     check_observations(observations, (n_locations, n))
     step = np.arange(n) if step is None else np.asarray(step)
@@ -271,7 +276,7 @@ def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> Floa
 
 
 def lives_of(half_life: FloatArray) -> FloatArray:
-    """Return the half-lives (L,) of a fit, infinite where the fit is empty."""
+    """Return the half-lives (L,) of a fit, infinite at locations with an empty fit."""
     return np.where(np.isnan(half_life), np.inf, half_life)
 
 
@@ -286,7 +291,7 @@ def check_settings(settings: Settings, blocks: int) -> None:
     if settings.shapes and "observations" in settings.supports:
         raise ValueError(
             "shapes of forecasts do not give the position of past observations; "
-            "leave observations out"
+            "leave 'observations' out of the supports"
         )
     in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with the days
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
@@ -304,7 +309,7 @@ def check_settings(settings: Settings, blocks: int) -> None:
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    """Raise ValueError unless a setting is one of the choices."""
+    """Raise ValueError unless ``value`` is one of the choices for the setting ``name``."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 

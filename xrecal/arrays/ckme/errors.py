@@ -1,4 +1,4 @@
-"""Errors of the calibration cases around their centres, by array expressions."""
+"""Errors of the calibration cases around their centres, for any array library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from .embedding import FittedCKME
 def case_tails(
     cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
 ) -> tuple[Tails, FloatArray]:
-    """Return the tails of the errors at L locations, with bounds (L, 2); none for observations."""
+    """Return the tails of the errors at L locations, and the bounds (L, 2) of the variable.
+
+    A location with past observations as its support has no tails.
+    """
     xp = namespace(fitted.lower)
     bounds = xp.stack([fitted.lower, fitted.upper], axis=-1)
     open_sides = xp.isinf(bounds) & (fitted.support != OBSERVATIONS)[:, None]
@@ -27,9 +30,10 @@ def case_tails(
 def errors_of(
     cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
 ) -> FloatArray:
-    """Return errors (L, n) in units of the spread of each centre; see :mod:`.centre`.
+    """Return errors (L, n) of cases in units of their spread; see :mod:`.centre`.
 
-    Errors are infinite on a bound, and NaN for a case that the fit cannot learn from.
+    The error of an observation on a bound is infinite. The error of a case from which the fit
+    cannot learn is NaN.
     """
     xp = namespace(observations)
     if is_on_device(cases.loc):
@@ -54,5 +58,5 @@ def errors_of(
 
 
 def _sum(xp: Any, values: Any, coefficients: Any) -> Any:
-    """Multiply covariates (L, n, k) by coefficients (L, 1, k), and sum where these are not zero."""
+    """Return sums (L, n) of covariates (L, n, k) times coefficients (L, 1, k) other than 0."""
     return xp.sum(xp.where(coefficients == 0, 0.0, values * coefficients), axis=-1)

@@ -1,4 +1,4 @@
-"""Assignment of cases to folds: held out, left out with them, or trained on."""
+"""Folds of cases: the cases that a fold holds out, leaves out with them, and trains on."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
-"""Number of contiguous blocks if one group has most of the cases. Holding out this group would
-leave too few cases to learn from."""
+"""Number of blocks in time that replace the groups if one group has most of the cases. A fold that
+holds out this group would have too few training cases."""
 
 TRAINED_ON = 0.75
 """Least share of its training cases that a fold must keep if it is joined with another fold."""
 
 
 class Folds(NamedTuple):
-    """Folds of n cases.
+    """F folds of n cases.
 
-    A row lists the held-out cases, then other cases that are left out, then training cases.
+    Each fold lists its held-out cases, then the other cases from which it does not learn, and then
+    its training cases.
     """
 
     cases: IndexMatrix
-    """(F, n)"""
+    """(F, n) cases of each fold in this order"""
     n_held: Indices
-    """(F,)"""
+    """(F,) number of held-out cases"""
     n_out: Indices
-    """(F,) number of cases that are held out or left out"""
+    """(F,) number of cases that are not training cases"""
 
 
 def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[FloatArray, float]:
     """Return the position of each case (n,), in ascending order, and the gap in the same unit.
 
-    The unit is a step in time if the gap is a number of cases, and a day if it is a length of time.
+    The unit is a step in time if the gap is a number of steps, and a day if it is a length of time.
     """
     if isinstance(gap, np.timedelta64 | datetime.timedelta):
         apart = measure("gap", gap, step.size, days, least=0)
@@ -47,7 +48,7 @@ def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[
 
 
 def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: float) -> int:
-    """Count the tested cases with a case of ``others`` within so many days."""
+    """Count the tested cases that are at most ``within`` days away from a case of ``others``."""
     if not others.size:
         return 0
     others_days, tested_days = np.sort(days[others]), days[tested]
@@ -59,10 +60,11 @@ def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: flo
 
 
 def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: bool) -> Folds:
-    """Return the usable folds: those with at least two training cases and one held-out case.
+    """Return the folds that have at least two training cases and one held-out case.
 
-    Positions (n,) and the gap are those of :func:`gap_axis`. Cases at one position are in the same
-    fold. ``forward`` trains on earlier cases only, as an operational forecast does.
+    ``position`` (n,) and ``gap`` are the results of :func:`gap_axis`. Cases at the same position
+    are in the same fold. With ``forward``, a fold trains on earlier cases only, as an operational
+    forecast does.
     """
     case, rows, sizes = np.arange(fold.size), [], []
     for f in range(fold.max(initial=-1) + 1):
@@ -82,13 +84,16 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
 
 
 def trained_on_few(folds: Folds) -> list[int]:
-    """Return the folds that train on fewer cases than they leave out: solving these is cheaper."""
+    """Return the numbers of the folds that have fewer training cases than other cases.
+
+    For these folds, the equations of the training cases take less time to solve.
+    """
     n = folds.cases.shape[1]
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
 def by_rank(folds: Folds, ranked: IntArray) -> Folds:
-    """Return the folds with their training cases in the order of ``ranked`` (F, n), positions."""
+    """Return the folds with training cases in the order of the positions ``ranked`` (F, n)."""
     cases = folds.cases.copy()
     for row, n_out, order in zip(cases, folds.n_out.tolist(), ranked, strict=True):
         row[n_out:] = row[n_out:][order[: row.size - n_out]]
@@ -96,7 +101,7 @@ def by_rank(folds: Folds, ranked: IntArray) -> Folds:
 
 
 def same_training_cases(folds: Folds, others: Folds) -> bool:
-    """Return whether two sets of folds train on the same cases; they may hold out others."""
+    """Return whether two sets of folds train on the same cases; held-out cases may differ."""
     if not np.array_equal(folds.n_out, others.n_out):
         return False
     trained = np.arange(folds.cases.shape[1]) >= folds.n_out[:, np.newaxis]
@@ -110,7 +115,10 @@ def holds_out_several(folds: Folds) -> bool:
 
 
 def thin_out(folds: Folds, size: int) -> Folds:
-    """Return folds that hold out fewer cases, always the same ones, with the same training."""
+    """Return folds that hold out at most ``size`` cases in all, with the same training cases.
+
+    The held-out cases are the same in every call.
+    """
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
     kept[subset(n, size)] = True
@@ -118,14 +126,20 @@ def thin_out(folds: Folds, size: int) -> Folds:
 
 
 def not_held_out(folds: Folds, others: Folds) -> Folds:
-    """Return folds that hold out only the cases that others, with the same training, do not."""
+    """Return the folds, but hold out only the cases that ``others`` do not hold out.
+
+    Both sets of folds must have the same training cases.
+    """
     n = folds.cases.shape[1]
     held = np.arange(n) < others.n_held[:, np.newaxis]
     return hold_out(folds, np.isin(np.arange(n), others.cases[held], invert=True))
 
 
 def hold_out(folds: Folds, kept: npt.NDArray[np.bool_]) -> Folds:
-    """Return folds that hold out only some of the cases (n,); the others stay left out."""
+    """Return the folds, but hold out only the cases that ``kept`` (n,) marks.
+
+    The folds still do not train on the cases that they no longer hold out.
+    """
     cases, n_held = folds.cases.copy(), folds.n_held.copy()
     for f, n_before in enumerate(folds.n_held):
         held = folds.cases[f, :n_before]
@@ -135,10 +149,10 @@ def hold_out(folds: Folds, kept: npt.NDArray[np.bool_]) -> Folds:
 
 
 def merge(folds: Folds, most: int) -> Folds:
-    """Join neighbouring folds into at most ``most`` folds, which hold out their cases together.
+    """Join neighbouring folds, so that at most ``most`` folds remain.
 
-    If a joined fold would lose much training data, all folds stay as they are. This applies, for
-    example, to folds that train on earlier cases only.
+    If a joined fold would have far fewer training cases (:data:`TRAINED_ON`), the function returns
+    the folds unchanged. For example, it does not join folds that train on earlier cases only.
     """
     n_folds, n = folds.cases.shape
     if n_folds <= most:
@@ -167,22 +181,23 @@ def assign_folds(
     Parameters
     ----------
     groups : array of int, shape (n,)
-        Groups that folds do not divide: calendar years, or an order of the cases (their step in
-        time, or random numbers for the steps).
+        Group of each case: its calendar year, its step in time, or a random number of its step. All
+        cases of a group are in the same fold.
     usable : array of bool, shape (L, n)
-        Cases that count at each location.
+        True for the usable cases of each location.
     blocks : int
-        0 makes each group a fold; a location with more than half of its cases in one group gets
-        five blocks in time. Otherwise the usable cases are put in the order of their groups, and
-        are cut between groups into ``blocks`` parts. The parts are equal if each group is one case.
+        Number of folds. The function sorts the usable cases by group, and cuts them between groups
+        into this number of parts, which are equal if each group is one case. 0 makes each group a
+        fold instead; a location with more than half of its cases in one group then gets five
+        blocks in time.
     step : array of int, shape (n,), optional
-        Step in time of each case; blocks in time do not divide a step. By default each case is a
-        step.
+        Step in time of each case; all cases of a step are in the same block in time. By default
+        each case is a step.
 
     Returns
     -------
     array of int64, shape (L, n)
-        Numbers from 0; -1 for a case that is not usable.
+        Fold numbers, from 0; -1 for a case that is not usable.
     """
     if blocks > 0:
         return _blocks(groups, usable, blocks)
@@ -194,7 +209,7 @@ def assign_folds(
 
 
 def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Cut the usable cases (L, n), in the order of their groups, into parts of whole groups."""
+    """Return the part number of each usable case (L, n); a part consists of whole groups."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))
@@ -214,9 +229,10 @@ def folds_in_time(
     *,
     forward: bool,
 ) -> Folds:
-    """Return folds of the usable cases at the slots (k,), from their groups (n,).
+    """Return folds of the usable cases, whose positions among all n cases are ``slots`` (k,).
 
-    The axis is that of :func:`gap_axis`.
+    ``fold_by`` holds groups (n,) and blocks of :func:`assign_folds`; ``axis`` is the result of
+    :func:`gap_axis`.
     """
     used = np.zeros((1, step.size), np.bool_)
     used[0, slots] = True

@@ -1,4 +1,4 @@
-"""Forecasts of held-out cases from signed weights, and the numbers recorded for them."""
+"""Forecasts of held-out cases from signed weights, and losses and quantiles of these forecasts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Place = np.uint64
 
 @kernel
 def mean_losses(recorded: Cube, supports: Indices) -> Any:
-    """Return the mean (S,) of the first recorded number over held-out cases, or infinity."""
+    """Return the mean loss (S,) over held-out cases, infinite for a support without losses."""
     means = np.full(recorded.shape[0], np.inf)
     for s in supports:
         total, count = 0.0, 0
@@ -48,7 +48,7 @@ def mean_losses(recorded: Cube, supports: Indices) -> Any:
 
 
 class Verified(NamedTuple):
-    """Observations of one location, and the inputs that judge held-out forecasts."""
+    """Observations of one location, and all other numbers that the losses of forecasts need."""
 
     target: Vector
     """(n,) observations"""
@@ -57,7 +57,7 @@ class Verified(NamedTuple):
     low: float
     """Lower bound of the variable"""
     high: float
-    """Upper bound"""
+    """Upper bound of the variable"""
     theta: Matrix
     """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d) for the energy loss"""
     supports: Indices
@@ -65,26 +65,27 @@ class Verified(NamedTuple):
 
 
 class Recorder(NamedTuple):
-    """Compiled code that records forecasts of held-out cases into (S, n, width)."""
+    """Compiled functions that write losses and quantiles of held-out cases to (S, n, width)."""
 
     fold: Callable[..., None]
-    """Function that records one fold, from its signed weights"""
+    """Function for one fold, from the signed weights of this fold"""
     folds: Callable[..., None]
-    """Function that records all folds that train on at least as many cases as they leave out"""
+    """Function for all folds that have at least as many training cases as other cases"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
-    """Compile the function that records one fold."""
+    """Compile ``record_fold`` for a projection, and for the function ``record`` of losses."""
     project, on_support = PROJECTIONS[projection], projection == "energy"
 
     @kernel
     def record_fold(
         signed: Matrix, folds: Folds, f: int, targets: Targets, verified: Verified, out: OutCube
     ) -> None:
-        """Make forecasts of signed weights (n_held, k) and record them, in (S, n, width).
+        """Turn signed weights (n_held, k) into forecasts, and write their losses to ``out``.
 
-        Each column of the scaled problem belongs to a training case, in the order of the fold. A
-        projection that depends on the support runs once for each support.
+        ``out`` has the shape (S, n, width). The columns of the signed weights are the training
+        cases, in the order of the fold. A projection that depends on the support runs once for each
+        support.
         """
         target, root, supports = verified.target, verified.root, verified.supports
         train, k = folds.cases[f, folds.n_out[f] :], signed.shape[1]
@@ -119,10 +120,11 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 
 @inner
 def _shares(signed: Any, root: Any, train: Any) -> Any:
-    """Return roots (k,) and shares (k,) of the training cases, and the sum of weights of each row.
+    """Return roots (k,) and shares (k,) of the training cases, and sums (n_held,) of weights.
 
-    The shares are the weights of training cases in climatology. Climatology gets one minus the sum
-    of the signed weights. As in the embedding, a case counts in climatology by its case weight.
+    Roots are those of the case weights. Shares are the weights of the training cases in
+    climatology, in proportion to the case weights. Sums are over the rows of ``signed``, times the
+    roots. These sums are those of the signed weights of the embedding, up to a factor.
     """
     own, share, total = np.empty(train.size), np.empty(train.size), 0.0
     for i in range(train.size):
@@ -137,8 +139,9 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 def _scale_back(signed: Any, heavier: float, mass: float, own: Any, share: Any, beta: Any) -> None:
     """Undo the scaling of weights (k,) of the training cases, and add climatology.
 
-    The scaled problem is R K R, with the roots R of the case weights. So the column of a case is
-    scaled by the root of its weight, and its signed weight must be multiplied by this root.
+    The solver used the matrix R K R with the roots R of the case weights. So each weight must be
+    multiplied by the root of its training case (``own``), and divided by the root of the held-out
+    case (multiplied by ``heavier``). Climatology gets one minus the sum of these weights.
     """
     missing = 1.0 - mass * heavier
     for i in range(beta.size):
@@ -147,16 +150,17 @@ def _scale_back(signed: Any, heavier: float, mass: float, own: Any, share: Any, 
 
 @inner
 def _take(values: Any, at: Any, out: Any) -> None:
-    """Fill an array (k,) with the values at some positions."""
+    """Write the values at the positions ``at`` (k,) to ``out`` (k,)."""
     for i in range(out.size):
         out[i] = values[Place(at[i])]
 
 
 @inner
 def _above(beta: Any, shift: float, errors: Any, weights: Any, error: Any) -> int:
-    """Subtract a shift from weights (k,); list the positive ones with their errors, and count them.
+    """Subtract a shift from the weights ``beta`` (k,), and return the number of positive results.
 
-    The list of weights may overwrite the weights.
+    The function writes the positive results to ``weights``, and their errors to ``error``.
+    ``weights`` and ``beta`` may be the same array.
     """
     used = 0
     for i in range(beta.size):  # without a branch, which no processor can predict
@@ -167,7 +171,7 @@ def _above(beta: Any, shift: float, errors: Any, weights: Any, error: Any) -> in
 
 
 def _of_all_folds(record_fold: Any) -> Any:
-    """Compile the function that records all folds, from the one that records a fold."""
+    """Compile ``record_folds``, which calls ``record_fold`` for one fold after another."""
 
     @kernel
     def record_folds(
@@ -178,7 +182,10 @@ def _of_all_folds(record_fold: Any) -> Any:
         verified: Verified,
         out: OutCube,
     ) -> None:
-        """Record as `record_fold` does; weights come from the eigendecomposition of the kernel."""
+        """Call ``record_fold`` for each fold with at least as many training cases as other cases.
+
+        The signed weights come from the eigendecomposition of the kernel matrix.
+        """
         values, vectors = eigen
         for f in range(folds.n_out.size):
             n_out = folds.n_out[f]
@@ -217,8 +224,8 @@ def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: Out
 def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """Write ``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
 
-    Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` is a recursion over neighbours, and the code
-    does not build L.
+    Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` follows from the same sum at the point before,
+    and the code does not build the matrix L.
     """
     scale, quadratic, left, match = theta[0, 0], 0.0, 0.0, 0.0
     for i in range(weights.size):
@@ -233,7 +240,7 @@ def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: 
 def crps_and_quantiles(
     weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector
 ) -> None:
-    """Write the CRPS, then quantiles at q levels ``(i - 1/2) / q``, into the entries of ``out``."""
+    """Write the CRPS and then q quantiles, at the levels ``(i - 1/2) / q``, into ``out``."""
     crps_loss(weights, points, theta, y, out)
     q = out.size - 1
     below, level = 0.0, 0
@@ -250,7 +257,7 @@ def crps_and_quantiles(
 def energy_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """Write the energy score ``sum w_i |z_i - y| - 1/2 sum w_i w_j |z_i - z_j|`` of vectors.
 
-    ``points`` and ``y`` are numbers of observations, whose vectors are the rows of ``theta``.
+    The observed vectors are the rows of ``theta``; ``points`` and ``y`` are numbers of rows.
     """
     chosen, used = np.empty(weights.size, dtype=np.int64), 0
     for i in range(weights.size):
@@ -277,11 +284,11 @@ def _apart(a: Any, b: Any) -> Any:
 
 
 LOSSES = dict(zip(LOSS_NAMES, (crps_loss, laplace_loss, energy_loss), strict=True))
-"""Losses of the cross-validation by name."""
+"""Compiled losses of the cross-validation, by their names."""
 
 
 def _recorder(projection: str, record: Any) -> Recorder:
-    """Compile the recorder for one projection and the numbers to record."""
+    """Compile the recorder for a projection, and for the function ``record`` of losses."""
     fold = _of_one_fold(projection, record)
     return Recorder(fold, _of_all_folds(fold))
 
@@ -290,16 +297,17 @@ RECORDERS = {
     (projection, record): _recorder(projection, record)
     for projection, record in product(PROJECTIONS, (*LOSSES.values(), crps_and_quantiles))
 }
-"""Recorders by the name of the projection and of the recorded numbers."""
+"""Recorders, by the name of the projection and the function that computes losses."""
 
 
 TO_TRY, TO_COMPARE, UNTRIED, LATER = range(4)
-"""Numbers of four sets of folds: to try ridges; to compare the nearly best settings; the cases that
-only the comparison holds out; and to forecast later cases from earlier ones."""
+"""Numbers of four sets of folds. The search tries ridges with the first set, and compares the
+nearly best settings with the second. The third set holds out the cases that only the second holds
+out. The fourth set trains on earlier cases alone."""
 
 
 class Judge:
-    """Judge kernels, supports and ridges by the held-out cases of one location."""
+    """Judge kernels, supports and ridges by their losses in held-out cases of one location."""
 
     def __init__(
         self, problem: Problem, folds: Sequence[Folds], supports: IntArray, n_quantiles: int
@@ -330,11 +338,12 @@ class Judge:
         slack: float,
         tried: FloatArray | None = None,
     ) -> FloatArray:
-        """Record forecasts (S, n, width) of held-out cases with a ridge; the loss comes first.
+        """Return losses and quantiles (S, n, width) of held-out cases with one ridge.
 
-        ``supports`` are the positions of the supports to judge; entries of other supports are NaN.
-        ``tried`` (S, n, width) are records of the folds that try ridges, with the same ridge and
-        slack; the method then forecasts only the untried cases.
+        The loss comes first, then the quantiles, if there are some. ``supports`` are the positions
+        of the supports to judge; entries of other supports are NaN. ``tried`` (S, n, width) is an
+        earlier result for the set of folds ``TO_TRY``, with the same ridge and slack. The method
+        then forecasts only the other cases, which are those of the set ``UNTRIED``.
         """
         where, ridge = self._problem.location, 10.0**exponent
         if tried is not None:
@@ -367,21 +376,24 @@ class Judge:
         slack: float,
         tried: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean losses (S,) with a ridge, infinite for other supports, and all records."""
+        """Return the mean losses (S,) with one ridge, and the result of :meth:`record`.
+
+        The loss of a support that is not in ``supports`` is infinite.
+        """
         recorded = self.record(solver, exponent, supports, folds, slack, tried)
         return mean_losses(recorded, supports), recorded
 
     def by_fold(self, loss: FloatArray, folds: int) -> FloatArray:
-        """Return the mean losses (F,) of folds from the losses of cases (n,)."""
+        """Return the mean loss of each fold that holds out cases, from the losses of cases (n,)."""
         cases, n_held, _ = self._folds[folds]
         held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
         return np.array([loss[one].mean() for one in held])
 
     def _with_targets(self, strength: float, folds: int) -> tuple[Folds, Targets]:
-        """Return a set of folds, and the errors around the centres of each.
+        """Return a set of folds, and the errors of training cases around the centres of each fold.
 
-        With one support the folds list training cases by ascending error. Compiled code then reads
-        errors and weights in one order.
+        With one support, the folds list training cases by ascending error. Compiled code then reads
+        errors and weights in the same order.
         """
         at = folds, strength > 0
         if at not in self._arranged:

@@ -13,14 +13,15 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 N_INTEGERS = {"dpotrf": 3, "dpotrs": 5, "dtrsm": 4}
-"""Integer parameters of each routine."""
+"""Number of integer parameters of each routine."""
 
 
 class Positive:
-    """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU factor.
+    """A positive definite matrix A (r, r), stored as its Cholesky factor.
 
-    The constructor overwrites the matrix. :func:`solve_any` solves instead in two cases: rounding
-    makes the matrix indefinite, or the integers of SciPy's LAPACK and of C differ in size.
+    The Cholesky factor takes half the work of an LU factor. The constructor overwrites the matrix.
+    If rounding makes the matrix indefinite, or if the integers of SciPy's LAPACK differ in size
+    from those of C, :func:`solve_any` solves the equations.
 
     References
     ----------
@@ -46,7 +47,7 @@ class Positive:
             self._matrix[np.diag_indices_from(other)] = diagonal
 
     def solve(self, rows: FloatArray) -> FloatArray:
-        """Return ``B A⁻¹`` for rows B (h, r), which must be contiguous and are overwritten."""
+        """Return ``B A⁻¹`` for a contiguous B (h, r); overwrite B."""
         _check(rows)
         if self._solver is None or not self._is_factor:
             return solve_any(self._matrix, rows.T).T
@@ -61,7 +62,8 @@ class Positive:
 def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
     """Return ``C⁻¹ B`` for a lower triangular C (r, r) and B (r, k); overwrite B.
 
-    Both arrays must be contiguous. It takes O(r² k): half the time of a product with the inverse.
+    Both arrays must be contiguous. The function takes O(r² k) time, half the time of a product with
+    the inverse.
     """
     _check(root)
     _check(columns)
@@ -84,8 +86,9 @@ def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
 def solve_any(matrix: FloatArray, columns: FloatArray) -> FloatArray:
     """Return ``A⁻¹ B`` for A (r, r) and B (r, k), or the smallest least-squares solution.
 
-    The least-squares solution is for a singular A. A ridge makes A regular, except for rounding.
-    Rounding at one location must not raise an error for the other locations.
+    The function returns the least-squares solution if A is singular. With a ridge, only rounding
+    can make A singular. The function must not raise an error at one location, because the error
+    would stop the fit of all other locations.
     """
     try:
         return np.asarray(np.linalg.solve(matrix, columns))
@@ -108,9 +111,10 @@ def _letter(letter: bytes) -> Any:
 
 @cache
 def _routine(library: str, name: str) -> Callable[..., None] | None:
-    """Look up a routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while it runs.
+    """Return a routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while the routine runs.
 
-    The name of the capsule lists the parameters. Return None if the integers are not those of C.
+    The name of the Python capsule that holds the routine lists the parameters. Return None if the
+    integer parameters are not of the type ``int`` of C.
     """
     capsule = import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

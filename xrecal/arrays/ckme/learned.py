@@ -21,18 +21,17 @@ from .location import Location, NewForecasts
 from .lowrank import ROUGH, LowRank
 
 SMALL_RIDGE = 1e-3
-"""Ridge for the novelty, the same for all fits: with a larger ridge, ordinary forecasts would seem
-novel."""
+"""Ridge for the novelty of all fits. With a larger ridge, ordinary forecasts would seem novel."""
 
 STD_OF_MEAN_SIZE = np.sqrt(np.pi / 2)
 """Standard deviation of normal errors, divided by their mean absolute value."""
 
 FEW = 16
-"""Largest number of forecasts for which inverting a matrix takes longer than it saves."""
+"""Largest number of forecasts for which the inverse of a matrix takes more time than it saves."""
 
 
 class Embedding:
-    """Cases of a location and their fit; factors are computed on first use."""
+    """Cases and fit of one location; the class computes factors of matrices on first use."""
 
     def __init__(
         self, where: Location, fitted: FittedCKME, laplace: bool, squared: Squared | None
@@ -50,7 +49,10 @@ class Embedding:
         self._making = RLock()  # one thread at a time extends a factor
 
     def solver(self, n_new: int) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        """Return the number of cases to compare with, and a function that gives signed weights."""
+        """Return the number of cases to compare forecasts with, and a function.
+
+        The function turns similarities of ``n_new`` forecasts to these cases into signed weights.
+        """
         n = self.where.slot.size
         with self._making:
             if self.where.low_rank:
@@ -63,26 +65,26 @@ class Embedding:
         return n, lambda similarities: similarities @ inverse
 
     def support(self, code: IntArray, centre: FloatArray) -> Ranked:
-        """Rank the cases by their errors around a centre."""
+        """Return the cases ranked by their errors around the centre of the support ``code``."""
         with self._making:
             if int(code) not in self._supports:
                 self._supports[int(code)] = self._ranked(code, centre)
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """Select the first cases to compare with: landmarks in their order, or all cases."""
+        """Return an index of the first ``rank`` landmarks, or cases if there are no landmarks."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Return kernel values (q, k) of forecasts and cases, times roots of the case weights."""
+        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
         return self.where.similarities(new, rows, chosen, *self._kernel)
 
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
         """Return the novelty (q,) of forecasts from their similarities (q, k) to the first cases.
 
-        If all cases are the same, the novelty is 1 for any forecast that differs from them.
+        If the forecasts of all cases are equal, the novelty is 1 for any other forecast.
         """
         known, typical = self.familiarity
         share = similarities[:, : known.size] @ known / typical
@@ -92,7 +94,10 @@ class Embedding:
         return novelty
 
     def centres(self, new: NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:
-        """Return centres and spreads (2, T) of forecasts, whose numbers of members may differ."""
+        """Return centres and spreads (2, T) of forecasts.
+
+        The spreads allow for ensembles with another number of members than past ensembles.
+        """
         found = centres(new, code, centre)
         if new.noise is not None:
             size = error_size(self.support(code, centre).error)
@@ -101,10 +106,10 @@ class Embedding:
 
     @property
     def familiarity(self) -> tuple[FloatArray, float]:
-        """Return the typical sum of signed weights of a past case that the fit has not seen.
+        """Return factors (k,), and the median over held-out cases of the sum of signed weights.
 
-        The results are the factors (k,) of similarities to the first cases in that sum, and the
-        median of the sum over the held-out cases.
+        The similarities of a forecast to the first k cases, times the factors, add up to the sum of
+        its signed weights.
         """
         with self._making:
             return self._familiarity
@@ -138,7 +143,7 @@ class Embedding:
         return known, max(typical, SMALL_RIDGE)
 
     def _inverse_with(self, ridge: float) -> FloatArray:
-        """Return ``(K + λ n)⁻¹`` (n, n) if forecasts are compared with all cases."""
+        """Return ``(K + λ n)⁻¹`` (n, n) with this ridge λ, for a fit without landmarks."""
         return solve_any(self.where.gram(*self._kernel, ridge), np.eye(self.where.slot.size))
 
     @cached_property
@@ -147,13 +152,13 @@ class Embedding:
         return self._inverse_with(float(self.fitted.ridge))
 
     def _solve(self, similarities: FloatArray) -> FloatArray:
-        """Return weights (q, n) from a few similarities (q, n), without an inverse."""
+        """Return signed weights (q, n) from a few similarities (q, n), without an inverse."""
         matrix = self.where.gram(*self._kernel, float(self.fitted.ridge))
         return np.ascontiguousarray(solve_any(matrix, similarities.T).T)
 
     @cached_property
     def _low_rank(self) -> LowRank:
-        """Return the low-rank solver, or None if the location has no landmarks."""
+        """Return the low-rank solver, which starts from the landmarks of the fit."""
         return LowRank(self.where, *self._kernel, self._fitted_landmarks)
 
     @cached_property
@@ -173,11 +178,17 @@ def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> 
 
 
 def error_size(error: FloatArray) -> float:
-    """Return the standard deviation of errors (n,) from their mean size; limit outliers first."""
+    """Estimate the standard deviation of errors (n,) from their mean absolute value.
+
+    The function limits outliers first.
+    """
     return float(STD_OF_MEAN_SIZE) * typical_size(error[np.isfinite(error)])
 
 
 def _landmarks(slot: IntArray, landmark: IntArray) -> IntArray:
-    """Return positions of landmarks among the cases at some slots (n,); none if exact."""
+    """Return the positions of the landmarks among the usable cases, whose slots are ``slot`` (n,).
+
+    Slots are positions among all cases. The result is empty for the exact solver.
+    """
     place = {at: case for case, at in enumerate(slot.tolist())}
     return np.array([place[at] for at in landmark.tolist() if at in place], np.int64)

@@ -1,4 +1,4 @@
-"""Cases of one location in the form that the solver needs: usable cases first, and the kernel."""
+"""Usable cases of one location, and the kernel that compares forecasts with these cases."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST_WEIGHT = 1e-12
-"""Smallest weight of an old case: smaller weights are lost in rounding."""
+"""Smallest weight of an old case; rounding would lose smaller weights."""
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
-"""Most landmarks of a location, for forecasts and for their shapes. A shape is an ensemble without
-its mean, mostly noise. More landmarks would represent more noise, at almost no gain in CRPS."""
+"""Largest numbers of landmarks of a location, for forecasts and for their shapes. A shape is an
+ensemble minus its mean, and mostly noise. More landmarks of shapes would represent more noise, and
+would hardly lower the CRPS."""
 
 
 def most_landmarks(shapes: bool) -> int:
@@ -49,7 +50,7 @@ def most_landmarks(shapes: bool) -> int:
 
 
 class NewForecasts(NamedTuple):
-    """Forecasts to recalibrate at one location, contiguous float64."""
+    """Forecasts to recalibrate at one location, as contiguous arrays of float64."""
 
     forecasts: Forecasts
     """(T, p), NaN for a missing or invalid forecast"""
@@ -58,7 +59,7 @@ class NewForecasts(NamedTuple):
     variance: FloatArray
     """(T,)"""
     features: FloatArray
-    """(T, k) of the covariates"""
+    """(T, k) features of the covariates"""
     inverse_size: FloatArray
     """(T,) one divided by the number of members, NaN if unknown"""
     across: Squared | None = None
@@ -66,7 +67,7 @@ class NewForecasts(NamedTuple):
     excess: FloatArray | None = None
     """(T,) result of :func:`excess_of` for the sizes of past ensembles; None if the sizes agree"""
     noise: FloatArray | None = None
-    """(T,) result of :func:`on_footing`; None if the sizes agree"""
+    """(T,) second result of :func:`on_footing`; None if the sizes agree"""
 
     def compared_with(self, where: Location) -> NewForecasts:
         """Return the forecasts, adjusted to the ensemble size that the location learned from."""
@@ -80,7 +81,7 @@ class NewForecasts(NamedTuple):
 
 @dataclass(frozen=True)
 class Location:
-    """The n usable cases of one location, in the order of time, and how they are compared."""
+    """The n usable cases of one location, in the order of time, and settings of their kernel."""
 
     forecasts: Forecasts
     """(n, m) contiguous float64"""
@@ -91,30 +92,30 @@ class Location:
     variance: FloatArray
     """(n,) variances of the forecasts"""
     features: FloatArray
-    """(n, k) of the covariates"""
+    """(n, k) features of the covariates"""
     circular: npt.NDArray[np.bool_]
-    """(k,)"""
+    """(k,) True for a feature that is a sine or cosine"""
     predictors: IntArray
-    """Columns of the covariates that centres shrink or leave out"""
+    """Columns of the features that hold predictors, not the season or the place"""
     target: FloatArray
     """(n,) observations"""
     root: FloatArray
     """(n,) roots of the case weights; the largest is 1"""
     most_landmarks: int
-    """True for the low-rank solver"""
+    """Largest number of landmarks of the location"""
     is_invalid: bool
     """True if any case holds an invalid value"""
     inverse_size: float
-    """Mean of one divided by the number of members, NaN if unknown"""
+    """Mean of the inverse of the number of members, NaN if unknown"""
 
     laplace: bool = False
-    """True if the kernel compares D, not D²"""
+    """True if the kernel is a function of D, not of D²"""
     low_rank: bool = False
-    """True if landmarks represent the cases, so that not all pairs are compared"""
+    """True if landmarks represent the cases, so that the fit does not compare all pairs"""
     squared: Squared | None = None
     """(n_slots, n_slots) squared distances, if already known"""
     vectors: FloatArray | None = None
-    """(n_slots, d) observed vectors; the targets are their numbers"""
+    """(n_slots, d) observed vectors; ``target`` holds the row numbers of these vectors"""
     fitted_precision: FloatArray | None = None
     """(k,) weights of the features, if a fit has them"""
     twin: Location | None = None
@@ -129,14 +130,14 @@ class Location:
 
     @cached_property
     def distance(self) -> FloatArray:
-        """Return D² (D for the Laplace kernel) among all cases, (n, n)."""
+        """Return D² (D for the Laplace kernel) between all pairs of cases, (n, n)."""
         if self.twin is not None:
             return self.twin.distance
         return self._rooted(self._among(slice(None)))
 
     @cached_property
     def median(self) -> float:
-        """Return the median distance of cases that differ; infinite if no cases differ."""
+        """Return the median of ``distance`` over pairs of different forecasts, or infinity."""
         if self.twin is not None:
             return self.twin.median
         if self.low_rank:
@@ -156,14 +157,20 @@ class Location:
         return np.array(self.vectors, np.float64, order="C")
 
     def gram(self, bandwidth: float, strength: float, ridge: float = 0.0) -> FloatArray:
-        """Return kernel matrix plus ridge, ``K + λ n`` (n, n); roots of case weights scale K."""
+        """Return kernel matrix plus ridge, ``K + λ n`` (n, n).
+
+        K includes the roots of the case weights.
+        """
         gram = self._kernel(self.distance, slice(None), bandwidth, strength)
         if ridge > 0:
             gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
         return gram
 
     def columns(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
-        """Return columns (k, n) of the kernel matrix for some cases; each costs O(n m), once."""
+        """Return columns (k, n) of the kernel matrix for some cases.
+
+        The distances of a column cost O(n m) the first time; the location stores them.
+        """
         known = self._known
         new = np.array([case for case in cases.tolist() if case not in known], np.int64)
         if new.size:  # many columns together take less time than one by one
@@ -179,7 +186,7 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Return kernel values (q, k) of forecasts and cases, times roots of the case weights."""
+        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
@@ -227,7 +234,7 @@ class Location:
 
     @cached_property
     def _known(self) -> dict[int, FloatArray]:
-        """Return the distances (n,) computed so far, by the number of the case."""
+        """Return the cache of distances (n,) from one case to all cases, by number of the case."""
         if self.twin is not None:
             return self.twin._known
         return {}
@@ -235,7 +242,7 @@ class Location:
     def _kernel(
         self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
     ) -> FloatArray:
-        """Return kernel values (k, n) of some cases and all, times roots of the case weights."""
+        """Return kernel values (k, n) of some cases with all cases, times roots of case weights."""
         exponent = distance / -bandwidth
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))
@@ -251,7 +258,7 @@ class Location:
         return np.sqrt(squared) if self.laplace else squared
 
     def _apart(self, features: FloatArray, chosen: slice | IntArray) -> FloatArray:
-        """Return squared distances (q, k) between covariates (q, c) and those of some cases."""
+        """Return squared distances (q, k) from features (q, c) to the features of some cases."""
         of = self.features[chosen]
         apart = np.zeros((features.shape[0], of.shape[0]))
         for column, weight in enumerate(self.precision):
@@ -271,11 +278,11 @@ def locations(
     centred: bool,
     shapes: bool,
 ) -> Iterator[Location]:
-    """Yield the usable cases of one location after another, from arrays (L, n, m).
+    """Yield the usable cases of each location in turn, from arrays (L, n, m).
 
-    ``weight`` (L, n) is the logarithm to base 2 of the weight of each case, up to a constant.
-    ``centred`` computes the moments of forecasts, which centres need. ``shapes`` subtracts the mean
-    from each forecast.
+    ``weight`` (L, n) is the logarithm to base 2 of the weight of each case, up to a constant. With
+    ``centred`` the function computes means and variances of forecasts, which centres need. With
+    ``shapes`` it subtracts the mean from each forecast.
     """
     n_locations, n, m = cases.loc.shape
     for block in location_blocks(n_locations, 24 * n * m):
@@ -311,7 +318,7 @@ def locations(
 def new_forecasts(
     forecasts: Forecasts, of: Features, *, centred: bool, shapes: bool
 ) -> Iterator[NewForecasts]:
-    """Return forecasts (L, T, p) in the form for compiled code; see :func:`locations`."""
+    """Yield the forecasts (L, T, p) of each location in turn; see :func:`locations`."""
     given, mean, variance = _with_moments(forecasts, centred, shapes)
     bad = (verdicts(given) != VALID)[..., np.newaxis]
     double = partial(np.array, dtype=np.float64, order="C")
@@ -325,7 +332,11 @@ def new_forecasts(
 def _with_moments(
     forecasts: Forecasts, centred: bool, shapes: bool
 ) -> tuple[Forecasts, FloatArray, FloatArray]:
-    """Return forecasts (L, n, m), for ``shapes`` minus their means; and moments, or zeros."""
+    """Return forecasts (L, n, m), their means and their variances.
+
+    With ``shapes`` the forecasts are returned minus their means. Without ``centred`` means and
+    variances are 0.
+    """
     if centred:
         mean, variance = moments(forecasts)
     else:
@@ -337,7 +348,7 @@ def _with_moments(
 
 
 def _in_order(slots: IntArray, part: FloatArray) -> FloatArray:
-    """Put part (L, n) or (L, n, m) of the cases in the order of slots (L, n), as float64."""
+    """Return an array (L, n) or (L, n, m) in the order of ``slots`` (L, n), as float64."""
     place = slots if part.ndim == 2 else slots[..., np.newaxis]
     return np.ascontiguousarray(np.take_along_axis(part, place, axis=1), dtype=np.float64)
 
@@ -350,7 +361,10 @@ def _weighted(forecasts: Forecasts) -> Forecasts:
 
 
 def median_gap(target: FloatArray) -> float:
-    """Return the median positive distance of targets (n,), the Laplace scale; 1 if none differ."""
+    """Return the median distance between different targets (n,); 1 if all targets are equal.
+
+    It is the scale of the Laplace loss.
+    """
     some = target[subset(target.size, MEDIAN_CASES)]
     distance = np.abs(some[:, np.newaxis] - some)
     positive = distance[(distance > 0) & ~np.tri(*distance.shape, dtype=np.bool_)]
@@ -358,6 +372,6 @@ def median_gap(target: FloatArray) -> float:
 
 
 def roots_of(logarithm: FloatArray) -> FloatArray:
-    """Return roots of the weights of the used cases (n,), scaled so that the largest is 1."""
+    """Return roots (n,) of weights from logarithms to base 2, scaled so that the largest is 1."""
     weight = 2.0 ** (logarithm - logarithm.max(initial=-np.inf))
     return np.asarray(np.sqrt(np.maximum(weight, SMALLEST_WEIGHT)))

@@ -1,4 +1,4 @@
-"""Low-rank factor of a kernel matrix, from its columns of a few landmarks."""
+"""Low-rank factor of a kernel matrix, computed from the columns of a few landmarks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ SMALLEST = 1e-14
 """A residual of the diagonal below this value is only rounding error."""
 
 UNTOUCHED = 32 * 2**20
-"""Size in bytes from which an array gets new memory, which takes no room until it is used."""
+"""Size in bytes from which an array gets new memory from the system. Such memory takes no room
+until the array is filled."""
 
 TOGETHER, SHARE = 16, 0.5
-"""Number of cases that are added at once, and the least residual that each of them must have, as a
-share of the largest residual."""
+"""Number of landmarks that a step adds at once, and least residual of each new landmark, as a share
+of the largest residual."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 """Tolerances for the mean residual of the diagonal of K, in units of the ridge. The first is for
 trying ridges, the second for locating the best ridge, the third for forecasts."""
 
 LOOSEST = 0.03
-"""Largest tolerance for the mean residual of the diagonal, for any ridge."""
+"""Upper limit of the tolerance for the mean residual of the diagonal, whatever the ridge."""
 
 
 class LowRank:
@@ -73,7 +74,7 @@ class LowRank:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the factor and its products."""
+        """Return the size in bytes of the factor and of the stored products of its rows."""
         square = 0 if self._square is None else self._square.nbytes
         return self.rows.nbytes + square + sum(one.nbytes for _, one in self._among.values())
 
@@ -85,8 +86,8 @@ class LowRank:
     def _start_from(self, landmarks: IntArray) -> None:
         """Take these cases (r,) as the first landmarks, all at once.
 
-        If rounding makes these cases dependent, take none of them; the factor then chooses
-        landmarks.
+        If rounding makes the columns of these cases linearly dependent, take none of the cases;
+        :meth:`extend` then chooses landmarks.
         """
         columns = self._location.columns(landmarks, *self._kernel)
         try:
@@ -107,20 +108,20 @@ class LowRank:
         self._residuals[-1] = residual_of(self._left)[0]
 
     def extend(self, tolerance: float) -> int:
-        """Return the number of landmarks that meet the tolerance; add landmarks if needed.
+        """Return the least number of landmarks that meets the tolerance; add landmarks if needed.
 
-        Landmarks are sorted by the variance that they explain, so the first ones meet a larger
-        tolerance. If no number meets the tolerance, return all.
+        For a larger tolerance, the first of the landmarks suffice. If even all landmarks do not
+        meet the tolerance, return the number of all landmarks.
         """
         while self.residual > tolerance and len(self.landmarks) < self._most:
             self._add_some(tolerance)
         return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
-        """Add the worst represented cases, a few at a time.
+        """Add a few of the worst represented cases as landmarks.
 
-        Each case must stay among the worst while the other cases are added. With a few cases at
-        once, products of matrices replace products of vectors.
+        A case becomes a landmark if it is still among the worst represented cases when its turn
+        comes. With several cases at once, products of matrices replace products of vectors.
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
@@ -136,10 +137,10 @@ class LowRank:
         self._residuals[-1] = residual_of(self._left)[0]
 
     def _make_room(self, rank: int) -> None:
-        """Reserve room for more rows; for all possible rows if there are many.
+        """Reserve memory for ``rank`` rows or more; for all possible rows if the array is large.
 
-        Growing an array copies it. The unused part of a large array takes no memory, but the unused
-        part of a small array does.
+        A growing array must be copied. The unused part of a large array takes no memory, but the
+        unused part of a small array does.
         """
         if rank > len(self._rows):
             n = self._left.size
@@ -148,26 +149,29 @@ class LowRank:
             self._rows[: len(known)] = known
 
     def tidy(self) -> None:
-        """Delete the products."""
+        """Delete the stored products of rows."""
         self._among = {}
 
     def reaches(self, ridge: float, slack: float) -> bool:
-        """Return whether the residual is at most ``slack`` ridges; add landmarks if needed."""
+        """Return whether landmarks bring the mean residual down to ``slack`` times the ridge.
+
+        Add landmarks if needed.
+        """
         self._rank(ridge, slack)
         return self.residual <= slack * ridge
 
     def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """Return the landmarks for forecasts; they leave a residual below one ridge."""
+        """Return the landmarks for forecasts; they leave a mean residual of at most the ridge."""
         return self.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """Return the number of landmarks with a residual of at most ``slack`` ridges."""
+        """Return the number of landmarks for a mean residual of at most ``slack`` ridges."""
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Return ``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` of the held-out cases, whose rows of the factor are l.
+        """Return signed weights (n_held, k) of the training cases, in the order of the fold.
 
-        The columns of the result (n_held, k) are the training cases, in the order of the fold.
+        The weights are ``lᵀ (LᵀL + λ n)⁻¹ Lᵀ``, where l are the rows of the held-out cases in L.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -184,7 +188,7 @@ class LowRank:
         return (held @ rows).take(train, axis=1)
 
     def _kept_product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """Return LᵀL of the training cases, at least (rank, rank); keep it for other ridges."""
+        """Return LᵀL of the training cases, at least (rank, rank); store it for other ridges."""
         if f in self._among:
             known_for, product = self._among[f]
             if product.shape[0] >= rank and np.array_equal(train, known_for):
@@ -193,10 +197,10 @@ class LowRank:
         return self._among[f][1]
 
     def _product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """Return ``LᵀL`` (r, r) of the first rows of the training cases, given the other cases.
+        """Return ``LᵀL`` (r, r) of the training cases, for the first r landmarks.
 
-        It is the product of all cases minus the product of the left-out cases, ``LᵀL - L_fᵀL_f``.
-        This takes the least work if most cases are trained on.
+        If the fold trains on most cases, the method subtracts the product of the other cases from
+        the product of all cases, ``LᵀL - L_fᵀL_f``, which is less work.
         """
         rows = self.rows[:rank]
         if train.size < out.size:
@@ -209,10 +213,10 @@ class LowRank:
         return np.subtract(self._square[:rank, :rank], product, out=product)
 
     def solver(self, ridge: float, rank: int) -> Callable[[FloatArray], FloatArray]:
-        """Return a solver: from similarities (q, r) to the first landmarks to weights (q, n).
+        """Return a function that turns similarities (q, r) into signed weights (q, n).
 
-        It computes ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``; C are the rows of L at the
-        landmarks.
+        The similarities k_p are those to the first r landmarks. The function computes ``β = L (LᵀL
+        + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``, where C are the rows of L at the landmarks.
         """
         rows = self.rows[:rank]
         # The Woodbury identity reduces n × n to r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
@@ -227,11 +231,11 @@ class LowRank:
         return solve
 
     def sums(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return sums from ``M = L Lᵀ + λ n`` and roots R of the case weights.
+        """Return factors (r,), ``M⁻¹ R`` (n,) and the diagonal (n,) of ``M⁻¹``.
 
-        The three arrays are factors (r,), ``M⁻¹ R`` (n,), and the diagonal (n,) of ``M⁻¹``. The
-        factors times the similarities to the first landmarks give the sum of signed weights, ``Rᵀ
-        M⁻¹ R k``. No step needs a matrix (n, n).
+        Here ``M = L Lᵀ + λ n``, and R are the roots of the case weights. The similarities of a
+        forecast to the first landmarks, times the factors, add up to the sum of its signed weights,
+        ``Rᵀ M⁻¹ R k``. No step needs a matrix (n, n).
         """
         rows, roots = self.rows[:rank], self._location.root
         shift = ridge * roots.size
@@ -247,14 +251,14 @@ class LowRank:
 
 
 class Pivots(NamedTuple):
-    """At most k new landmarks."""
+    """Room for k new landmarks."""
 
     rows: Matrix
-    """(k, n) of the factor"""
+    """(k, n) rows of the factor"""
     taken: Indices
-    """(k,) cases"""
+    """(k,) cases that became landmarks"""
     residuals: Vector
-    """(k,) mean residual of the diagonal after each of them"""
+    """(k,) mean residual of the diagonal after each new landmark"""
 
 
 @kernel
@@ -270,13 +274,15 @@ def heaviest(root: Vector, train: Indices) -> float:
 def take_pivots(
     columns: Matrix, cases: Indices, left: OutVector, tolerance: float, pivots: Pivots
 ) -> int:
-    """Add cases, given the residuals of their columns (k, n) of K, and return how many.
+    """Make some of the cases landmarks, and return the number of new landmarks.
 
-    The case with the largest residual is next, while it has at least a share of the largest
-    residual of all cases. The function fills the pivots and lowers ``left`` (n,), the residual of
-    the diagonal. Residuals of a kernel matrix are positive, except for rounding. If a pivot would
-    turn its residual into a negative one of more than the same size, only rounding errors of very
-    similar forecasts are left. The residual is then set to zero.
+    ``columns`` (k, n) are the columns of K for the cases, minus the part that earlier landmarks
+    explain. The next landmark is the case with the largest residual, if it has at least the share
+    :data:`SHARE` of the largest residual of all cases of the location. The function writes to
+    ``pivots`` and lowers ``left`` (n,), the residuals of the diagonal of K. These residuals are
+    positive, except for rounding. If a landmark with the residual p makes any residual smaller than
+    -p, only rounding errors of very similar forecasts are left. The function then sets all
+    residuals to 0 and adds no further landmark.
     """
     rows = pivots.rows
     n, added = left.size, 0
@@ -310,7 +316,7 @@ def take_pivots(
 
 @kernel
 def residual_of(left: Vector) -> Any:
-    """Return the mean residual of the diagonal, 0 if only rounding; and the largest and lowest."""
+    """Return the mean residual of the diagonal (0 if only rounding is left), largest and lowest."""
     largest, lowest, total = 0.0, 0.0, 0.0
     for each in left:
         total += max(each, 0.0)

@@ -28,7 +28,7 @@ IDENTICAL_MEANS = 1e-12
 def are_identical(median: float, mean: FloatArray) -> bool:
     """Return whether all forecasts are equal, from their median distance and their means (n,).
 
-    Shapes can be equal although means differ.
+    The means count because the shapes of forecasts can be equal although their means differ.
     """
     size = IDENTICAL_MEANS * np.abs(mean).max(initial=0.0)
     return math.isinf(median) and float(np.ptp(mean)) <= size
@@ -36,7 +36,7 @@ def are_identical(median: float, mean: FloatArray) -> bool:
 
 @dataclass(frozen=True)
 class Problem:
-    """One location for which to choose settings, and which to fit."""
+    """One location, with all that choice and fit need."""
 
     number: int
     """Number of the location among all locations"""
@@ -47,7 +47,7 @@ class Problem:
     low: float
     """Lower bound of the variable"""
     high: float
-    """Upper bound"""
+    """Upper bound of the variable"""
     flags: int
     """Bits of the status that depend on the data alone"""
 
@@ -63,7 +63,7 @@ class Problem:
 
     @cached_property
     def median(self) -> float:
-        """Return the median distance of the forecasts, computed once for all methods."""
+        """Return the median distance of the forecasts; several methods share a cache of it."""
         where, known = self.location, self.calibration.medians
         if known is None or where.squared is not None:
             return where.median
@@ -74,7 +74,7 @@ class Problem:
 
     @cached_property
     def solvers(self) -> Solvers:
-        """Return the solvers by the kernel."""
+        """Return the solvers of the location, one for each kernel."""
         return Solvers(self.location, bandwidth_of(self.settings, self.median))
 
     def folds(self, groups: IntArray, blocks: int, *, forward: bool) -> Folds:
@@ -85,13 +85,16 @@ class Problem:
 
     @property
     def sample(self) -> Sample:
-        """Return the moments of the forecasts of all cases, and their observations."""
+        """Return means and variances of the forecasts of all cases, and the observations."""
         where = self.location
         parts = where.mean, where.variance, where.features, where.target
         return Sample(*parts, self.low, self.high, where.predictors)
 
     def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
-        """Fit with the choices; an unusable support gets neither landmarks nor a centre."""
+        """Return the fit with these choices, without landmarks and centre if not ``usable``.
+
+        ``usable`` states whether the support suits the location.
+        """
         where, settings = self.location, self.settings
         if not self.is_enough or math.isnan(choices.ridge):
             known = {"n_cases": self.n, "status": self.flags | TOO_FEW, "support": choices.support}
@@ -119,11 +122,11 @@ def fit_choices(
     precision: FloatArray,
     flags: int,
 ) -> FittedCKME:
-    """Fit one location with the choices, except for landmarks.
+    """Return the fit of one location with these choices, without landmarks.
 
     ``median`` is the median distance, ``precision`` (k,) are the weights of the features, and
-    ``flags`` are bits of the status. If all forecasts are equal, members are past observations, as
-    a centre cannot help.
+    ``flags`` are bits of the status. If all forecasts are equal, the support is past observations,
+    because a centre cannot help.
     """
     identical, constant = are_identical(median, sample.mean), bool((precision == 0).any())
     centre, of_beside = np.full((2, 4 + 2 * sample.features.shape[1]), math.nan)
@@ -153,14 +156,17 @@ def fit_choices(
 
 
 def bandwidth_of(settings: Settings, median: float) -> float:
-    """Return the given bandwidth or the median distance; infinite if all forecasts are equal."""
+    """Return the bandwidth of the settings, or else the median distance.
+
+    The bandwidth is infinite if all forecasts are equal.
+    """
     return median if settings.bandwidth is None or math.isinf(median) else settings.bandwidth
 
 
 def problems(
     calibration: Calibration, settings: Settings, half_life: FloatArray
 ) -> Iterator[Problem]:
-    """Yield one location after another, with half-lives (L,)."""
+    """Yield the problem of each location in turn; ``half_life`` (L,) has one value for each."""
     observations, n_slots = calibration.observations, calibration.observations.shape[1]
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(observations, settings.bounds if centred else None)
@@ -184,7 +190,10 @@ def problems(
 def with_twin(
     one: Location, number: tuple[int, bool], compared: dict[Hashable, Location] | None
 ) -> Location:
-    """Add distances to a location that another method has computed for the same cases."""
+    """Return the location with the distances that another method has computed for its cases.
+
+    If no method has computed them, return the location unchanged, and store it in ``compared``.
+    """
     if compared is None or one.squared is not None:
         return one
     key = *number, one.laplace, one.low_rank, one.slot.tobytes()
@@ -194,11 +203,11 @@ def with_twin(
 
 
 def without_fit(calibration: Calibration, settings: Settings) -> FittedCKME:
-    """Return an empty fit of one location, with the types and shapes of all fits."""
+    """Return an empty fit of one location, with the types and shapes of other fits."""
     return FittedCKME.nothing(calibration.features.circular.size, _room(calibration, settings))
 
 
 def _room(calibration: Calibration, settings: Settings) -> int:
-    """Return the number of landmark slots of a location."""
+    """Return the number of entries that a fit of one location has for landmarks."""
     n = calibration.observations.shape[1]
     return landmark_slots(settings.solver, settings.kernel, n, shapes=settings.shapes)

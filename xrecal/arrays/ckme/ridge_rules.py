@@ -20,16 +20,16 @@ START = -2.0
 """Power of ten of the first ridge to try."""
 
 PATIENCE = 0.5
-"""How far the low-rank search goes beyond the best ridge, in powers of ten. Smaller ridges need the
-most landmarks. The exact solver tries the whole grid at little cost."""
+"""Largest distance from the best ridge, in powers of ten, at which the low-rank search tries other
+ridges. Small ridges need many landmarks. The exact solver tries the whole grid at little cost."""
 
 NEAR, FAR = 0.01, 0.03
-"""Largest excess over the smallest loss at which the search tries a kernel or support further. With
-other cases or another ridge, this kernel or support may be better."""
+"""Largest excess over the smallest loss, as a share of it, at which the search goes on with this
+kernel or support. With other cases or another ridge, this kernel or support may be better."""
 
 APART = 0.1
-"""Largest excess over the loss of the best support at which the search goes on with a support. With
-a larger excess, a support has almost no weight in a mixture."""
+"""Largest excess over the loss of the best support, as a share of it, at which the search goes on
+with a support. With a larger excess, a support has almost no weight in a mixture."""
 
 HARDLY = 0.001
 """Least gain, as a share of the smallest loss, for which the search tries another ridge."""
@@ -41,8 +41,8 @@ REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 def reference_loss(losses: FloatArray) -> FloatArray:
     """Return the loss (S,) that each support must beat if the search is for every support.
 
-    It is the loss of the support itself, unless the smallest loss of all supports is far lower.
-    Then it is this smallest loss: a support far from the best one needs no closer search.
+    It is the smallest loss of the support itself so far. If the smallest loss of all supports is
+    far lower, it is that loss instead, because such a support needs no closer search.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
@@ -51,10 +51,11 @@ def reference_loss(losses: FloatArray) -> FloatArray:
 def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray) -> bool:
     """Return whether a smaller ridge may bring a falling loss (S,) below ``smallest``.
 
-    The path ends with the losses of two ridges, a grid step apart; the last ridge is the smaller
-    one, ten to the power ``exponent``. The function extrapolates the path to the smallest ridge by
-    its last relative fall. For most losses the extrapolated loss is too low, which costs one more
-    try. It is right for very precise forecasts, because their losses fall over many steps.
+    ``path`` holds the losses with smaller and smaller ridges; the last ridge is ten to the power
+    ``exponent``. The function assumes that each further step of the grid lowers the loss by the
+    same share as the last step. For most forecasts the resulting loss is too low, which costs one
+    more try. For very precise forecasts the assumption is right, because their losses fall over
+    many steps.
     """
     losses, now = path[-2:]
     steps = (exponent - GRID[0]) / GRID_STEP
@@ -66,9 +67,9 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
     """Return whether no loss (S,) at the end of a path is likely to come below ``smallest``.
 
-    The path is as in :func:`falls_fast`. A loss has settled if its fall slows, and one more fall of
-    the last size would not reach ``smallest``. A loss far from ``smallest`` has settled if two such
-    falls would not reach it.
+    ``path`` is as in :func:`falls_fast`. A loss has settled if its fall slows, and if one more fall
+    of the last size would hardly go below ``smallest``. A loss far above ``smallest`` has also
+    settled if two more falls of this size would not go below ``smallest``.
     """
     before, losses, now = path[-3:]
     with np.errstate(invalid="ignore"):
@@ -79,7 +80,7 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """Return whether another fall of the last size would gain almost nothing on ``smallest``."""
+    """Return whether one more fall by ``losses - now`` would hardly go below ``smallest``."""
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * now - losses > smallest - HARDLY * np.abs(smallest))
 
@@ -87,7 +88,10 @@ def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> N
 def golden_section(
     loss: Callable[[float], float], middle: float, smallest: float, step: float
 ) -> float:
-    """Try seven more points and return the best; the loss between the two outer points is known."""
+    """Try seven points within ``step`` of ``middle``, and return the point of smallest loss.
+
+    ``smallest`` is the loss at ``middle``.
+    """
     low, high = middle - step, middle + step
     for _ in range(REFINEMENTS):
         point = middle + SECTION * (high - middle if high - middle > middle - low else low - middle)
@@ -105,8 +109,9 @@ def golden_section(
 def vertex(losses: Mapping[float, float], middle: float) -> float:
     """Return the vertex of the parabola through the smallest loss on the grid and its neighbours.
 
-    ``losses`` are those of the ridges tried so far, by their powers of ten. If a neighbour was not
-    tried, or the parabola does not bend upwards, the vertex is the middle.
+    ``losses`` are those of the ridges tried so far, by their powers of ten; ``middle`` is the power
+    of ten with the smallest loss. If the search has not tried a neighbour, or if the parabola does
+    not bend upwards, the function returns ``middle``.
     """
     below, at, above = (losses.get(middle + k * GRID_STEP, math.inf) for k in (-1, 0, 1))
     bend = below - 2 * at + above

@@ -19,7 +19,7 @@ RIDGES = 10.0**GRID
 
 
 class RidgeLosses(NamedTuple):
-    """Losses at L locations, and the choices of the fit."""
+    """Losses with each ridge at L locations; ridge, number of cases and status of the fit."""
 
     loss: FloatArray
     """(L, R) mean held-out loss with each ridge, for the best kernel and support; NaN if there are
@@ -27,7 +27,7 @@ class RidgeLosses(NamedTuple):
     ridge: FloatArray
     """(L,) ridge of the fit, refined between grid points"""
     n_cases: IntArray
-    """(L,)"""
+    """(L,) number of cases used"""
     status: IntArray
     """(L,) status of the fit"""
 
@@ -47,12 +47,13 @@ def ridge_losses(
     cases, observations, settings, half_life
         As for :func:`fit_ckme`. The call tries all ridges even if the settings name one.
     **known
-        ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as there.
+        ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as for
+        :func:`fit_ckme`.
 
     Returns
     -------
     RidgeLosses
-        Losses with all ridges of the search, 10⁻⁶ to 1. A fit skips some of them.
+        Losses with all ridges of the search, 10⁻⁶ to 1. A fit skips some of these ridges.
 
     Raises
     ------
@@ -61,8 +62,8 @@ def ridge_losses(
 
     Notes
     -----
-    Runs one fit, and one search for each ridge. This takes several times as long as a fit, as a
-    low-rank solver needs many landmarks for small ridges.
+    The function runs one fit, and one search for each ridge. It takes several times as long as a
+    fit, because a low-rank solver needs many landmarks for small ridges.
 
     Examples
     --------

@@ -34,29 +34,31 @@ from .ridge_rules import (
 from .solvers import Solver
 
 TRIED, COMPARED = 500, 2000
-"""Most held-out cases of a low-rank search: first for the choice among several kernels, then for
-ridge and support. These cases are the main cost of the search. Folds train on as many cases as
-before. The search refines the ridge on the cases on which it compares supports; with fewer cases
-the ridge would fit their noise."""
+"""Largest numbers of held-out cases in a low-rank search: the first to choose among several
+kernels, the second to choose ridge and support. Held-out cases are the main cost of the search. The
+limits do not apply to training cases. The search also refines the ridge with the second number of
+cases; with fewer cases the ridge would fit their noise."""
 
 LATER_PARTS = 8
-"""Number of parts of the period; each part except the first is forecast from earlier parts."""
+"""Number of parts of the period for forecasts from earlier cases. A fit to all earlier parts
+forecasts each part except the first."""
 
 TRIED_FOLDS = 5
-"""Most folds of a choice; each fold needs its own factorisations."""
+"""Largest number of folds in the choice among several kernels. Each fold needs matrix factors of
+its own."""
 
 
 class Candidates(NamedTuple):
-    """Kernels and supports to choose from; the same at all locations."""
+    """Kernels and supports to choose from, which are the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """Factor of the bandwidth, and exponent of the kernel on covariates (0: not used), of each"""
+    """(G,) factor of the bandwidth, and strength of the covariates (0: not used)"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 
 
 def candidates_of(settings: Settings, *, conditioned: bool) -> Candidates:
-    """Return the candidate kernels and supports, with or without covariates."""
+    """Return the candidates; leave out kernels that use covariates unless ``conditioned``."""
     return Candidates(
         tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
         np.array([SUPPORTS.index(support) for support in settings.supports]),
@@ -72,15 +74,15 @@ class Best:
     exponent: FloatArray
     """(S,) power of ten of the best ridge"""
     loss: FloatArray
-    """(S,)"""
+    """(S,) smallest loss"""
     tried_loss: FloatArray
     """(G, S) smallest loss of each kernel"""
     tried_exponent: FloatArray
-    """(G, S) power of ten of its ridge"""
+    """(G, S) power of ten of the ridge with this loss"""
     tried_down_to: FloatArray
-    """(G,) power of ten of the smallest ridge that was tried or ruled out"""
+    """(G,) power of ten of the smallest ridge that the search has tried or ruled out"""
     recorded: dict[int, FloatArray] = field(default_factory=dict)
-    """(n, width) numbers recorded with the best settings of a support"""
+    """For each support, losses and quantiles (n, width) of the cases with its best settings"""
 
     @classmethod
     def nothing_yet(cls, candidates: Candidates) -> Best:
@@ -108,9 +110,9 @@ class Best:
         supports: IntArray,
         recorded: FloatArray | None,
     ) -> None:
-        """Keep the losses and records of a kernel and ridge if they are the best so far.
+        """Store the loss and record of each support if this kernel and ridge are its best so far.
 
-        If losses are equal, the larger ridge wins, because its forecast is smoother.
+        If losses are equal, the larger ridge is better, because its forecast is smoother.
         """
         self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
         tried, at = self.tried_loss[g], self.tried_exponent[g]
@@ -128,8 +130,8 @@ class Best:
 class Search:
     """Cross-validation at one location.
 
-    ``forward`` folds train on earlier cases alone. The search records quantiles for every support
-    if the caller asks for them.
+    With ``forward``, folds train on earlier cases alone. With ``n_quantiles`` above 0, the search
+    finds the best settings of every support, and quantiles of the forecasts of held-out cases.
     """
 
     def __init__(self, problem: Problem, *, forward: bool = False, n_quantiles: int = 0) -> None:
@@ -165,10 +167,14 @@ class Search:
         # For each kernel, losses (S,) of all compared cases with the ridges tried so far.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
         self.curves = np.full((*self.best.tried_loss.shape, GRID.size), math.nan)
-        """(G, S, R) losses with the ridges tried on the grid, or with the given ridge"""
+        """(G, S, R) losses with each tried ridge of the grid; if the settings have a ridge, the
+        loss with this ridge for all R"""
 
     def run(self) -> None:
-        """Find the best kernel and ridge of each support on the grid; keep a given ridge."""
+        """Find the best kernel and the best ridge of the grid for each support.
+
+        If the settings have a ridge, the search tries only this ridge.
+        """
         n_kernels = len(self.candidates.kernels)
         # With low rank each kernel costs much, so the search leaves unlikely kernels early.
         likely = n_kernels // 2 if self.low_rank else 0
@@ -181,7 +187,7 @@ class Search:
             self._judge_closely()
 
     def _try_kernel(self, g: int, place: int) -> None:
-        """Try ridges with one kernel, up and down from a likely one, while losses may improve."""
+        """Try a likely ridge with one kernel, then others above and below while losses may fall."""
         solver = self._solver(g)
         if self.ridge is not None:
             self._attempt(solver, g, float(np.log10(self.ridge)))
@@ -211,11 +217,11 @@ class Search:
             path.append(self._attempt(solver, g, exponent))
 
     def _solver(self, g: int) -> Solver:
-        """Return the solver with one of the kernels; it may replace solvers of other kernels."""
+        """Return the solver with this kernel; a new solver may replace those of other kernels."""
         return self._solvers[self.candidates.kernels[g]]
 
     def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
-        """Return losses (S,) of all supports with one kernel and ridge; keep the best ones."""
+        """Return losses of the usable supports with one kernel and ridge; store the best losses."""
         losses, recorded = self._judge.losses(solver, exponent, self.every, TO_TRY, ROUGH)
         kept = recorded if self.each else None
         self.best.note_try(g, exponent, losses, self.every, kept)
@@ -228,7 +234,11 @@ class Search:
         return losses[self.every]
 
     def _first_ridge(self, g: int) -> float:
-        """Return the best ridge so far; one step more if covariates matter more to this kernel."""
+        """Return the power of ten of the first ridge to try with this kernel.
+
+        It is the power of the best ridge so far. With low rank it is a grid step larger if this
+        kernel gives more strength to covariates.
+        """
         best = self.best
         if np.isinf(best.loss).all():
             return START
@@ -237,35 +247,39 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Return whether a ridge is too far (S,) from the best ridges of a kernel for a try."""
+        """Return whether a ridge is too far from the best ridges of a kernel for a try.
+
+        ``apart`` (S,) are the distances from these ridges in powers of ten.
+        """
         if not self.low_rank:
             return False
         near = self._promising(self.best.tried_loss[[g]], NEAR)[0]
         return bool(apart[near].min() > PATIENCE + GRID_STEP / 2)
 
     def _falls(self, path: list[FloatArray], exponent: float) -> bool:
-        """Return whether a support may still become the best one, or improve."""
+        """Return whether losses fall so fast that a smaller ridge may be the best."""
         last = exponent + GRID_STEP
         return len(path) > 2 and falls_fast(path, last, self._smallest())
 
     def _settles(self, path: list[FloatArray]) -> bool:
-        """Return whether no support is likely to become the best one, or to improve."""
+        """Return whether it is unlikely that a smaller ridge is the best."""
         return self.low_rank and len(path) > 2 and settles(path, self._smallest())
 
     def _smallest(self) -> FloatArray:
-        """Return the loss that each support must beat: one per support, or a common one (1,)."""
+        """Return the loss that each usable support must beat, or one loss (1,) for all supports."""
         loss = self.best.loss[self.every]
         return reference_loss(loss) if self.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
-        """Mark losses (G, S) that exceed the smallest relevant loss by at most a share of it."""
+        """Mark losses (G, S) that exceed the loss to beat by at most this share of that loss."""
         smallest = reference_loss(loss.min(axis=0)) if self.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
     def _choose_again(self) -> None:
-        """Try the nearly best settings again with more cases, and the ridges one step away.
+        """Try the nearly best settings again with more held-out cases.
 
-        With few held-out cases the ridge of a kernel can be wrong by half a power of ten.
+        The method also tries the ridges one grid step away, because with few held-out cases the
+        ridge of a kernel can be wrong by half a power of ten.
         """
         best, searches = self.best, self.ridge is None
         steps = (-GRID_STEP, 0.0, GRID_STEP) if searches else (0.0,)
@@ -282,7 +296,7 @@ class Search:
                 self._compare(g, largest, supports)
 
     def _compare_down(self, g: int, down: list[float], supports: IntArray) -> None:
-        """Compare smaller and smaller ridges; continue while the smallest ridge is the best."""
+        """Try smaller and smaller ridges with more held-out cases, while the smallest is best."""
         best = self.best
         path: list[FloatArray] = []
         for exponent in down:
@@ -299,7 +313,7 @@ class Search:
                 down.append(exponent - GRID_STEP)
 
     def _compare(self, g: int, exponent: float, supports: IntArray) -> FloatArray:
-        """Return losses of some supports with more cases; keep the best ones."""
+        """Return losses of some supports with more held-out cases; store the best losses."""
         best, tried = self.best, self._tried[g].get(exponent)
         losses, _ = self._judge.losses(
             self._solver(g), exponent, supports, TO_COMPARE, ROUGH, tried
@@ -311,19 +325,22 @@ class Search:
         return losses[supports]
 
     def _is_best(self, g: int, exponent: float) -> bool:
-        """Return whether this kernel and ridge are the best ones of a support that counts."""
+        """Return whether this kernel and ridge are the best of the winner.
+
+        If the search is for every support, return whether they are the best of any support.
+        """
         best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
         return bool(here.any() if self.each else here[best.winner])
 
     def _judge_closely(self) -> None:
-        """Judge each support again with its best settings, and record its forecasts."""
+        """Judge each support again with its best settings and more landmarks; store the records."""
         self.best.recorded |= self._with_best(TO_COMPARE)
         for s, recorded in self.best.recorded.items():
             self.best.loss[s] = mean_losses(recorded[np.newaxis], np.zeros(1, np.int64))[0]
 
     def _with_best(self, folds: int) -> dict[int, FloatArray]:
-        """Return forecasts (n, width) of each support with its best kernel and ridge."""
+        """Return losses and quantiles (n, width) of each support with its best kernel and ridge."""
         best = self.best
         found: dict[int, FloatArray] = {}
         for g in np.unique(best.kernel[self.every]).tolist():
@@ -341,18 +358,22 @@ class Search:
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def finds_errors_alike(self) -> bool:
-        """Return whether the largest ridge is best, so that all forecasts get the same errors."""
+        """Return whether a support with errors and the largest ridge are best.
+
+        All forecasts then get the same distribution of errors.
+        """
         past = self.candidates.supports[self.best.winner] == OBSERVATIONS
         return not past and bool(self.best.exponent[self.best.winner] > GRID[-1] - 0.1)
 
     def doubt(self) -> float | None:
-        """Take the largest ridge if groups disagree on the gain; if taken, return its loss.
+        """Take the largest ridge if the best ridge may be better by chance; return the new loss.
 
-        Folds may be groups of cases, such as winters, and the cases of a group err together. A few
-        groups can look similar by chance, and one of many ridges then seems better. With the
-        largest ridge all forecasts are nearly the same. The gain over it must be one standard error
-        over the groups, as is usual (Breiman et al. 1984, Classification and Regression Trees,
-        3.4.3).
+        Folds may be groups of cases, such as winters, whose cases have similar errors. With few
+        groups, one of many ridges can seem better by chance. With the largest ridge all forecasts
+        are nearly the same. The best ridge must lower the mean loss of groups below that of the
+        largest ridge by at least one standard error, as is usual (Breiman et al. 1984,
+        Classification and Regression Trees, 3.4.3). The method then keeps the best ridge and
+        returns None.
         """
         best, s = self.best, self.best.winner
         g, most = int(best.kernel[s]), float(GRID[-1])
@@ -373,11 +394,11 @@ class Search:
         return float(smooth[0][s])
 
     def refine(self) -> None:
-        """Locate the winner's ridge between the neighbours of its grid point.
+        """Find the best ridge of the winner between the neighbours of its grid point.
 
-        The losses are means over all cases on which kernels were compared; with fewer cases the
-        ridge would fit their noise. With low rank a try takes long, so a parabola through the grid
-        points replaces further tries.
+        Losses are means over all cases with which the search has compared supports; with fewer
+        cases the ridge would fit their noise. With low rank a try takes long, so a parabola through
+        the grid points replaces further tries.
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])
@@ -394,7 +415,7 @@ class Search:
         best.exponent[s] = golden_section(loss, grid_point, smallest, GRID_STEP)
 
     def recorded_later(self) -> dict[int, FloatArray]:
-        """Record each support with its best settings when later cases are forecast, (n, width)."""
+        """Return losses and quantiles (n, width) of forecasts from earlier cases, by support."""
         return self._with_best(LATER)
 
 

@@ -1,4 +1,4 @@
-"""Projections of signed weights on the probability simplex, in two distances."""
+"""Projections of signed weights to the nearest probabilities, in two distances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 
 def project_simplex(beta: FloatArray) -> FloatArray:
-    """Nearest point of the probability simplex, in the Euclidean distance.
+    """Compute the probabilities with the smallest Euclidean distance to signed weights.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def project_simplex(beta: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, same shape
-        Entries >= 0 that sum to one along the last axis. Adding a constant to a row changes
-        nothing. A row with a NaN gives NaN.
+        Entries >= 0 that sum to one along the last axis. A constant added to a row of weights
+        changes nothing. A row with a NaN gives NaN.
 
     Raises
     ------
@@ -37,7 +37,8 @@ def project_simplex(beta: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Michelot's active set: exact, O(n) per pass, at most n and typically 5 to 10 passes.
+    Michelot's active-set method [1]_ is exact. It takes O(n) per pass, and at most n, typically 5
+    to 10 passes.
 
     References
     ----------
@@ -57,21 +58,21 @@ def project_simplex(beta: FloatArray) -> FloatArray:
 
 
 def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
-    r"""Probabilities on ``support`` whose energy distance to the signed weights is smallest.
+    r"""Compute the probabilities with the smallest energy distance to signed weights.
 
     Parameters
     ----------
     beta : array of float, shape (N, n) or (n,)
-        Signed weights, unitless. They should sum to one, as weights from :func:`fit_ckme` do.
+        Signed weights, unitless. They should sum to one, as those of a CKME with climatology do.
     support : array of float, shape (n,)
-        Points of the weights, in any order, ties allowed; finite.
+        Points to which the weights belong, finite and in any order; points may be equal.
 
     Returns
     -------
     array of float64, shape of ``beta``
         :math:`\arg\min_\theta (\theta-\beta)^T L (\theta-\beta)` over the simplex with
-        :math:`L_{ij} = |y_i| + |y_j| - |y_i - y_j|`; equal observations get equal weights. A row
-        with a NaN gives NaN.
+        :math:`L_{ij} = |y_i| + |y_j| - |y_i - y_j|`, with the points y. Equal points get equal
+        probabilities. A row with a NaN gives NaN.
 
     Raises
     ------
@@ -82,9 +83,9 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     -----
     For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`, so the
     solution is the isotonic regression of the signed CDF, weighted by the gaps between sorted
-    observations and clipped to [0, 1]. Pool-adjacent-violators gives it exactly in O(n) per row.
-    If weights sum to B, the part of each gap above zero has the target F + 1 - B, as the kernel
-    measures from zero.
+    points and clipped to [0, 1]. The pool-adjacent-violators algorithm gives it exactly, in O(n)
+    per row. If weights sum to another number B, the regression fits F + 1 - B instead of the signed
+    CDF F in the part of each gap above zero, because L measures distances from zero.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def _rows(beta: FloatArray) -> FloatArray:
 
 @kernel
 def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
-    """Euclidean projection of one row; it does not depend on the support."""
+    """Write the Euclidean projection of one row to ``out``; it does not depend on the support."""
     top, total, kept = _largest(beta), 0.0, beta.size
     for i in range(kept):  # subtract the largest: sums of large numbers would lose digits
         out[i] = beta[i] - top
@@ -139,12 +140,13 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 @inner
 def shift_of(beta: Any, least: float, room: Any) -> Any:
-    """Shift that the Euclidean projection subtracts from weights (n,) that sum to about one.
+    """Return the shift that the Euclidean projection subtracts from weights (n,) with sum one.
 
-    The shift is zero if all weights are positive, and infinite if one weight is NaN. The function
-    also returns a lower bound that probably suits a similar row. If the caller passes this bound as
-    ``least`` (0 at first), most weights are read only once. If ``least`` is too large, they are
-    read several times. ``room`` is overwritten.
+    The sum may differ from one by rounding. The shift is zero if all weights are positive, and
+    infinite if one weight is NaN. The function also returns a probable lower bound of the shift of
+    a similar row. If the caller passes this bound as ``least`` (0 at first), the function reads
+    most weights only once. If ``least`` is too large, it reads all weights several times. It
+    overwrites ``room``.
     """
     used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
@@ -172,7 +174,11 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
 
 @inner
 def _sum(values: Any, used: int) -> float:
-    """Sum the first values in two partial sums, because an addition waits for the one before."""
+    """Return the sum of the first ``used`` values, from two partial sums.
+
+    Two partial sums take less time, because an addition must wait for the previous addition to the
+    same sum.
+    """
     a, b = 0.0, 0.0
     for i in range(0, used - 1, 2):
         a += values[i]
@@ -197,10 +203,10 @@ def _largest(row: Vector) -> Any:
 
 @kernel
 def energy_row(beta: Vector, support: Vector, out: OutVector) -> None:
-    """Energy projection of one row on its ascending support.
+    """Write the energy projection of one row on its ascending support to ``out``.
 
-    It is pool-adjacent-violators on the signed CDF, weighted by the gaps between points; see
-    :func:`project_energy`.
+    The function applies the pool-adjacent-violators algorithm to the signed CDF, weighted by the
+    gaps between points; see :func:`project_energy`.
     """
     n = beta.size
     total = 0.0
@@ -231,7 +237,7 @@ def energy_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 
 PROJECTIONS = {"euclidean": simplex_row, "energy": energy_row}
-"""Functions that project one row of weights on its support, (beta, support, out)."""
+"""Functions (beta, support, out) that project one row of weights on its support, by name."""
 
 
 @kernel
@@ -245,12 +251,12 @@ def push_level(
     length: OutIndices,
     blocks: int,
 ) -> int:
-    """Add one value to an isotonic regression and pool until its levels ascend strictly.
+    """Add one value to an isotonic regression, and join blocks until levels ascend strictly.
 
     Parameters
     ----------
     value, product, weight : float
-        Next value in the order, its product with its weight, and its weight (> 0).
+        Next value of the regression, its product with its weight, and its weight (> 0).
     level, total, width : array of float64, shape (n,)
         Fitted value, sum of products and sum of weights of each block so far.
     length : array of int64, shape (n,)
@@ -261,14 +267,14 @@ def push_level(
     Returns
     -------
     int
-        Number of blocks now, stored in the first entries of the arrays.
+        Number of blocks after the call. The first entries of the arrays belong to these blocks.
 
     Notes
     -----
-    When all n values are added, the levels are their isotonic regression by weighted least squares.
-    The result is exact, in O(n) for all values together, because each value is pooled at most once.
-    A pooled level is a ratio of sums. If products and weights are counts, equal ratios give equal
-    levels, to the last digit. The code is compiled and overwrites the arrays.
+    After n calls, the levels are the isotonic regression of all n values by weighted least squares.
+    The result is exact. All calls together take O(n), because each block is joined at most once.
+    The level of a block is a ratio of sums. If products and weights are counts, equal ratios give
+    equal levels, to the last digit. The function is compiled and overwrites the arrays.
 
     References
     ----------

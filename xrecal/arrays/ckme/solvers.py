@@ -1,10 +1,10 @@
-"""Solvers from kernel matrix and ridge to signed weights: exact, or by a low-rank factor.
+"""Solvers that compute signed weights from kernel matrix and ridge, exactly or with low rank.
 
 Let W be the diagonal matrix of case weights. Then signed weights solve ``(K + λ n W⁻¹) β = k``.
-With the roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``. This form is symmetric, so
-one eigendecomposition or factor serves all ridges. In this module K is R K R, and signed weights
-are α. The largest case weight is 1; in a fold the ridge is scaled by the largest weight of a
-training case.
+With the roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``. The matrix R K R is
+symmetric, so one eigendecomposition or factor of it serves all ridges. In this module K stands for
+R K R, and signed weights are α. The largest case weight is 1. In a fold, the solvers multiply the
+ridge by the largest weight of a training case.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from .lowrank import LowRank, heaviest
 SOLVERS = ("auto", "exact", "lowrank")
 
 EXACT_UP_TO = 250
-"""Most cases of a location that ``"auto"`` solves exactly. Between 500 cases and this number, low
-rank takes a third to a fifth of the time, with the same CRPS."""
+"""Largest number of cases that ``"auto"`` solves exactly. From this number to 500 cases, low rank
+takes a third to a fifth of the time of the exact solver, with the same CRPS."""
 
 KEPT = 2**26
 """Largest size in bytes of the solvers that a location stores for further use."""
 
 
 def is_low_rank(solver: str, kernel: str, n: int) -> bool:
-    """Return whether to use low rank: for many cases, and not with the Laplace kernel."""
+    """Return whether to use low rank; ``"auto"`` uses it for many cases and a Gaussian kernel."""
     if solver == "auto":
         return kernel == "gaussian" and n > EXACT_UP_TO
     return solver == "lowrank"
 
 
 def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) -> int:
-    """Return the number of landmark slots of a location with n slots, at least one."""
+    """Return the number of entries for landmarks of a location with n cases, at least one."""
     return max(min(n, most_landmarks(shapes)), 1) if is_low_rank(solver, kernel, n) else 1
 
 
 class Exact:
-    """One eigendecomposition for all ridges and folds, O(n³)."""
+    """Exact solver; one eigendecomposition, O(n³), serves all ridges and folds."""
 
     def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
         self._root, self.strength = location.root, strength
@@ -54,11 +54,11 @@ class Exact:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of one or two matrices."""
+        """Return the size in bytes of the stored matrices."""
         return self._gram.nbytes * (1 if self._eigen is None else 2)
 
     def tidy(self) -> None:
-        """Keep all matrices, because the eigenvectors take most of the time."""
+        """Delete nothing, because it would take long to compute the eigenvectors again."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.
@@ -89,10 +89,10 @@ Solver: TypeAlias = Exact | LowRank
 
 
 class Solvers:
-    """Solvers of one location, built on first use.
+    """Solvers of one location, by kernel; the class builds a solver on first use.
 
-    A factor of the bandwidth and the strength of the covariates identify a kernel. The object
-    stores the solvers used last; of older solvers it stores only the landmarks.
+    A kernel is a factor of the bandwidth and a strength of the covariates. The object stores the
+    solvers that were used last. Of older solvers it stores only the landmarks.
     """
 
     def __init__(self, location: Location, bandwidth: float) -> None:
@@ -128,10 +128,10 @@ def left_out_weights(
     """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.
 
     ``values`` and ``vectors`` are the eigenvalues and eigenvectors of the kernel matrix K;
-    ``cases`` (n,) are the cases in the order of the fold, of which ``n_out`` are left out.
+    ``cases`` (n,) are the cases in the order of the fold, whose first ``n_out`` are left out.
 
-    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and left-out
-    rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
+    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1``, training
+    cases t and left-out cases g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
     """
     n = values.size
     shrunk, inverse = np.empty((n_out, n)), np.empty(n)
@@ -153,7 +153,7 @@ def left_out_weights(
 
 @inner
 def _invert(block: Any) -> None:
-    """Invert a small positive definite matrix in place, by Gauss and Jordan."""
+    """Invert a small positive definite matrix in place, by Gauss-Jordan elimination."""
     for pivot in range(block.shape[0]):
         scale = 1.0 / block[pivot, pivot]
         block[pivot, pivot] = 1.0

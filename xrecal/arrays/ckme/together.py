@@ -19,9 +19,9 @@ places."""
 
 SLACK = 0.5
 """Extra loss, times the number of cases, that a larger ridge may cost, in units of the smallest
-loss. It is for a CKME alone: in a pool, other components balance the ridge. Places share the
-weather of their cases, so losses from few cases are uncertain even with many places. The ridge with
-the smallest loss then fits the noise of these losses."""
+loss. The value is for a CKME outside a pool; in a pool, other components balance the ridge. Places
+share the weather of their cases, so losses from few cases are uncertain even with many places. The
+ridge with the smallest loss would then fit the noise of these losses."""
 
 
 def together(
@@ -30,13 +30,14 @@ def together(
     supports: Sequence[str],
     slack: float = SLACK,
 ) -> Choices:
-    """Join the choices of L places into one.
+    """Make one joint choice from the choices of L places.
 
     Kernel and support are those with the smallest mean loss over places; each loss is in units of
-    the smallest loss of its place. The ridge is the largest one whose mean loss is nearly as small;
-    see :data:`SLACK`. The best ridge falls with the number of cases, but the product of ridge and
-    number hardly changes. So ridges of two places are comparable if these products agree. Between
-    ridges of the grid losses are interpolated, so that the ridge does not jump.
+    the smallest loss of its place. The ridge is the largest ridge whose mean loss is nearly the
+    smallest; see :data:`SLACK`. The best ridge falls with the number of cases, but the product of
+    ridge and number of cases hardly changes. So the function compares ridges of two places that
+    have the same product. It interpolates losses between ridges of the grid, so that the result
+    does not jump from one grid point to the next.
 
     Parameters
     ----------
@@ -44,17 +45,18 @@ def together(
         (L,) choices of a search with these kernels and supports. Places without a choice do not
         count.
     kernels : sequence of (float, float)
-        Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
+        Factor of the bandwidth and strength of the covariates of each candidate.
     supports : sequence of str
         Names from :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
     slack : float, at least 0
-        Extra loss times cases that a larger ridge may cost, in units of the smallest loss.
+        Extra loss, times the number of cases, that a larger ridge may cost, in units of the
+        smallest loss.
 
     Returns
     -------
     Choices
-        (1,) for the geometric mean of the numbers of cases. NaN if no place has a choice.
-        ``losses`` are the mean losses over places.
+        Joint choice (1,) for the geometric mean of the numbers of cases of the places; its ridge is
+        NaN if no place has a choice. ``losses`` are the mean losses over places.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def with_own(
     supports: Sequence[str],
     slack: float = SLACK,
 ) -> Choices:
-    """Return choices of L places from the joint choice and the evidence of each place.
+    """Return choices of L places from the joint losses and the losses of each place.
 
     Parameters
     ----------
@@ -96,14 +98,15 @@ def with_own(
     own : Choices
         (L,) results of the search at each place; a place without a choice takes the joint choice.
     share : array of float, shape (L,)
-        Share of the losses of the place itself; the rest is the share of all places.
+        Weight of the losses of the place itself in the mean with the joint losses; the joint losses
+        get the rest.
     kernels, supports, slack
         As in :func:`together`.
 
     Returns
     -------
     Choices
-        (L,) for the number of cases of the joint choice.
+        Choices (L,) for the number of cases of the joint choice.
     """
     part = np.where(np.isnan(own.ridge), 0.0, share)[:, np.newaxis]
     both = (1 - part) * of_all.losses + part * _comparable(own, of_all.cases)
@@ -111,7 +114,7 @@ def with_own(
 
 
 def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
-    """Return losses (L, G S R) in units of the smallest one of a place, for other case numbers."""
+    """Return losses (L, G S R) in units of the smallest loss of a place, for ``cases`` cases."""
     losses = choices.losses.reshape(len(choices.losses), -1, GRID.size)
     filled = _continued(_continued(losses)[..., ::-1])[..., ::-1]
     smallest = np.where(np.isfinite(filled), filled, np.inf).min((1, 2), keepdims=True)
@@ -127,7 +130,10 @@ def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
 
 
 def _continued(losses: FloatArray) -> FloatArray:
-    """Extend losses (..., R) beyond the last known one: they rise as before, or stay constant."""
+    """Fill unknown losses (..., R) that follow known losses.
+
+    If known losses rise, the new losses rise by the same steps; otherwise they are constant.
+    """
     losses = np.where(np.isfinite(losses), losses, np.nan)
     for r in range(1, losses.shape[-1]):
         last = losses[..., r - 1]
@@ -143,7 +149,7 @@ def _best(
     supports: Sequence[str],
     slack: float,
 ) -> Choices:
-    """Return choices (L,) with the kernel and support of smallest loss, and a ridge for them."""
+    """Return choices (L,) with the kernel and support of smallest loss, and with their ridge."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
     curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
     allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]
@@ -166,12 +172,13 @@ def _best(
 
 
 def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the largest ridges (...) with nearly the smallest losses (..., R), and these losses.
+    """Return the largest ridges (...) with nearly the smallest losses, and the smallest losses.
 
-    Ridges are powers of ten. The smallest loss is at the vertex of the parabola through the
-    smallest one on the grid and its neighbours. A loss is nearly the smallest if it exceeds the
-    smallest by up to ``slack`` (...). Losses follow the parabola, and beyond it straight lines
-    between grid points.
+    ``curves`` (..., R) are the losses with the ridges of the grid; the function returns ridges as
+    powers of ten. The smallest loss is at the vertex of the parabola through the smallest loss of
+    the grid and its neighbours. A loss is nearly the smallest if it exceeds the smallest loss by up
+    to ``slack`` (...). Between these three grid points losses follow the parabola, between all
+    other grid points straight lines.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)

@@ -19,14 +19,14 @@ from .embedding import Choices, FittedCKME, Settings
 from .weights import ckme_weights
 
 Periods = Sequence[float | None]
-"""Periods of d variables; None for a variable that is not circular."""
+"""Period of each of d variables; None for a variable that is not circular."""
 
 
 class Vectors(NamedTuple):
     """Ensembles of vectors over locations and cases; NaN marks a missing value."""
 
     members: FloatArray
-    """(L, n, d, m) of d variables"""
+    """(L, n, d, m) members of d variables"""
     weights: FloatArray | None = None
     """(L, n, m) weights of the members; equal if None"""
 
@@ -42,17 +42,18 @@ def fit_vector_ckme(
     settings: Settings,
     **known: Any,
 ) -> tuple[FittedCKME, FloatArray]:
-    r"""Fit the embedding of vectors at every location, with given choices or the best ones.
+    r"""Fit the embedding of vectors at every location; choose the settings if ``choices`` is None.
 
     Parameters
     ----------
     cases : Vectors
-        Calibration forecasts at L locations. The fit leaves out a member that misses a variable.
+        Calibration forecasts at L locations. The fit leaves out a member without a value of every
+        variable.
     observations : array of float, shape (L, n, d)
         Observations, each variable in the unit of its forecasts. The fit leaves out a case with a
         NaN.
     periods : sequence of float or None, length d
-        Periods of circular variables.
+        Period of each variable; None for a variable that is not circular.
     settings : Settings
         As for :func:`fit_ckme`, with the loss "energy" and past observations as the support.
     **known
@@ -64,23 +65,24 @@ def fit_vector_ckme(
         Bandwidths are in units of the scaled distance.
     scale : array of float64, shape (L, d)
         Standard deviation of the members of each variable; for a circular variable, of points in
-        the plane of its circle. Forecasts are divided by it, so that all variables have the same
-        influence. Members more than 8 typical deviations from the median count as if they were at
-        that distance.
+        the plane of its circle. The fit divides forecasts by this scale, so that all variables have
+        the same influence. Members more than 8 typical deviations from the median count as if they
+        were at that distance.
 
     Raises
     ------
     ValueError
-        As :func:`fit_ckme`.
+        As for :func:`fit_ckme`.
 
     Notes
     -----
     Distances of forecasts are multivariate energy distances [1]_; cross-validation minimises the
-    energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. Forecasts are
-    divided by the spread of forecasts, and observations by the spread of observations. Otherwise
-    forecasts of rain would outweigh all other variables at places where it hardly ever rains. A
-    circular variable becomes a point on a circle with its period as the circumference. The
-    distances cost O(n² m² d) with the exact solver, and O(n r m² d) with r landmarks.
+    energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. The fit divides
+    forecasts by the spread of forecasts, and observations by the spread of observations. If it
+    divided forecasts by the spread of observations, forecasts of rain would outweigh all other
+    variables at places where it hardly ever rains. A circular variable becomes a point on a circle
+    with its period as the circumference. The distances cost O(n² m² d) with the exact solver, and
+    O(n r m² d) with r landmarks.
 
     References
     ----------
@@ -117,12 +119,12 @@ def choose_vector_ckme(
     Returns
     -------
     Choices
-        For :func:`fit_vector_ckme` with these cases or others.
+        Choices to pass to :func:`fit_vector_ckme`, with these cases or others.
 
     Raises
     ------
     ValueError
-        As :func:`fit_vector_ckme`.
+        As for :func:`fit_vector_ckme`.
 
     Examples
     --------
@@ -177,7 +179,7 @@ def vector_ckme_weights(
     """
     if forecasts.members.shape[2] != len(periods):
         raise ValueError(
-            f"forecasts have {forecasts.members.shape[2]} variables, but the fit {len(periods)}"
+            f"forecasts have {forecasts.members.shape[2]} variables, but the fit has {len(periods)}"
         )
     numbers = np.where(usable, np.arange(float(usable.shape[1])), np.nan)
     _, weights = ckme_weights(
@@ -195,7 +197,10 @@ def vector_ckme_weights(
 def _numbered(
     cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings
 ) -> tuple[dict[str, Any], FloatArray]:
-    """Return arguments of :func:`fit_ckme` with numbers of vectors as observations; and scales."""
+    """Return arguments of :func:`fit_ckme`, and scales (L, d).
+
+    The observations in these arguments are the row numbers of observed vectors.
+    """
     _check(cases, observations, periods)
     if settings.supports != ("observations",) or settings.projection != "euclidean":
         raise ValueError(
@@ -222,7 +227,10 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """Distances among cases, or from forecasts to cases, computed for each location on request."""
+    """Distances among cases, or from forecasts to cases, of each location.
+
+    The class computes the distances of a location when an index selects this location.
+    """
 
     def __init__(
         self, cases: Vectors, scale: FloatArray, periods: Periods, new: Vectors | None = None
@@ -239,7 +247,7 @@ class _Places(Sequence[Squared]):
         return VectorDistances(*self._points(self._new, place), *theirs)
 
     def _points(self, vectors: Vectors, place: int) -> tuple[FloatArray, FloatArray]:
-        """Return ensembles at a location as points (n, d', m), and weights (n, m)."""
+        """Return the ensembles of a location as points (n, d', m), and their weights (n, m)."""
         one = vectors.take(slice(place, place + 1))
         bad = ~np.isfinite(_flags(one).loc[0])[..., np.newaxis]
         members = np.where(bad, np.nan, one.members[0].astype(np.float64))
@@ -263,7 +271,10 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Return zeros (L, n, 1), with the missing and invalid entries of forecasts of vectors."""
+    """Return simple forecasts (L, n, 1) that show which forecasts of vectors are valid.
+
+    The value is 0 for a valid forecast, NaN for a missing one, and infinity for an invalid one.
+    """
     members, weights = vectors
     whole = np.where(np.isnan(members).any(-2), np.nan, np.abs(members).max(-2, initial=0.0))
     verdict = verdicts(Forecasts(whole, None, weights))
@@ -272,7 +283,7 @@ def _flags(vectors: Vectors) -> Forecasts:
 
 
 def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArray:
-    """Map values (n, d, m) of variables to points (n, d', m); a circle takes two coordinates."""
+    """Map values (n, d, m) to points (n, d', m); a circular variable takes two coordinates."""
     parts: list[FloatArray] = []
     for k, period in enumerate(periods):
         one = values[:, k]

@@ -27,14 +27,16 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Most forecasts of a call for which the inverse is kept; a larger call takes long in any case."""
+"""Largest number of forecasts in a call for which the process keeps the inverse. A call with more
+forecasts takes long in any case."""
 
 ROWS = 256
 """Number of new forecasts that get weights at once, which limits the memory for similarities."""
 
 
 KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
-"""Embeddings of the locations that this process has used twice, the last ones only."""
+"""Cache of embeddings that this process has used twice or more. A full cache first drops embeddings
+that were not used for the longest time."""
 
 
 def ckme_weights(
@@ -67,34 +69,35 @@ def ckme_weights(
     new_features : Features, optional
         Covariates of the forecasts, (L, T, k).
     own_members : bool
-        Whether each forecast has members of its own. If False, all supports must be past
-        observations.
+        True computes members for each forecast. If False, the members are the past observations,
+        and all supports must be past observations.
     across, squared : array of float64, shapes (L, T, n) and (L, n, n), optional
-        Squared energy distances from forecasts to cases and among the cases, if known already.
+        Squared energy distances from forecasts to cases and among the cases, if already computed.
     shapes : bool
-        Whether forecasts are compared without their means, as in the fit.
+        True compares forecasts minus their means; the value must be that of the fit.
     return_novelty : bool
-        Whether to return the novelty, too, at little extra cost.
+        True also returns the novelty, at little extra cost.
 
     Returns
     -------
     members : array, shape (L, n) or (L, T, n)
-        Observations, or centre plus errors; NaN in unused slots. Members have the floating type of
-        the forecasts.
+        The observations, or with ``own_members`` the members of each forecast: centre plus errors,
+        in the floating type of the forecasts, and NaN for unused cases.
     weights : array, shape (L, T, n)
-        Probabilities in the same floating type, 0 in unused slots. NaN for a forecast without valid
-        members or covariates, and at locations without a fit.
+        Probabilities of the members, in the floating type of the forecasts; 0 for unused cases.
+        NaN for a forecast without valid members or covariates, and at locations without a fit.
     novelty : array of float64, shape (L, T)
         Only with ``return_novelty``; see :func:`ckme_novelty`.
 
     Notes
     -----
-    The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³),
-    for all T forecasts; each forecast then costs O(n m + n²). With r landmarks the costs are O(n
-    r²) and O(r m + n r). From the second call on, the process keeps the inverse if calls have few
-    forecasts at few locations. Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`
-    get :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
-    climatological mean embedding, before the projection.
+    The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}`, with the case weights
+    :math:`\Omega`, once per location, O(n³), for all T forecasts; each forecast then costs O(n m +
+    n²). With r landmarks the costs are O(n r²) and O(r m + n r). From the second call on, the
+    process keeps the inverse if calls have few forecasts at few locations. The signed weights are
+    :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before the projection, the function adds
+    :math:`1 - \sum\beta` to them, in proportion to the case weights. This makes the embedding a
+    regression around climatology.
 
     Examples
     --------
@@ -140,24 +143,25 @@ def ckme_weights_of_both(
     forecasts, cases, observations, fitted, projection
         As for :func:`ckme_weights`.
     **compared
-        ``kernel``, ``features``, ``new_features``, ``days``, ``across``, ``squared``, ``shapes``
-        as there.
+        ``kernel``, ``features``, ``new_features``, ``days``, ``across``, ``squared``, ``shapes``,
+        also as for :func:`ckme_weights`.
 
     Returns
     -------
     members, weights : array, shape (L, T, n)
-        Centre plus errors, and their probabilities. Errors are of the fitted support. If the fitted
-        support is past observations, errors are of the best other support, with the same kernel and
-        ridge.
+        Centre plus errors, and the probabilities of these members. The errors are those of the
+        fitted support. If the fitted support is past observations, the errors are those of the best
+        other support, with the same kernel and ridge.
     observed : array, shape (L, T, n)
-        Probabilities of past observations at locations whose support they are, 0 elsewhere.
+        Probabilities of past observations at locations with past observations as the fitted
+        support, 0 at other locations.
     novelty : array of float64, shape (L, T)
         See :func:`ckme_novelty`.
 
     Notes
     -----
-    Both results share their signed weights, so the cost is that of :func:`ckme_weights` plus a
-    second projection.
+    The function computes both kinds of weights from the same signed weights, so the cost is that of
+    :func:`ckme_weights` plus a second projection.
 
     Examples
     --------
@@ -181,7 +185,7 @@ def ckme_novelty(
     fitted: FittedCKME,
     **compared: Any,
 ) -> FloatArray:
-    r"""Novelty of new forecasts: how far they differ from all past ones.
+    r"""Compute the novelty of new forecasts: their distance from all past forecasts.
 
     Parameters
     ----------
@@ -199,12 +203,12 @@ def ckme_novelty(
 
     Notes
     -----
-    With a small ridge :math:`\lambda = 10^{-3}`, whatever ridge the fit has chosen, the sum of
-    signed weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the forecast that comes from
-    cases like it. The novelty is one minus its ratio to the median over held-out cases. For a
-    held-out case :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the leverage :math:`h_i`. The time
-    is O(n³) for each location, or O(n r²) with r landmarks, and O(m + n) for each forecast and
-    case.
+    The function uses a small ridge, :math:`\lambda = 10^{-3}`, whatever ridge the fit has chosen.
+    The sum of signed weights :math:`s(x) = \sum_i \beta_i(x)` is then the share of the forecast
+    that comes from similar cases. The novelty is one minus the ratio of s(x) to the median of s
+    over held-out cases. For a held-out case :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the
+    leverage :math:`h_i`. The time is O(n³) for each location, or O(n r²) with r landmarks, and
+    O(m + n) for each forecast and case.
 
     Examples
     --------
@@ -232,7 +236,7 @@ class Compared(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """Cases, their fit, and the inputs that compare forecasts with them."""
+    """Cases, their fit, and the inputs that determine how forecasts are compared with the cases."""
 
     cases: Forecasts
     observations: FloatArray
@@ -250,7 +254,7 @@ def _issue(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[FloatArray, ...]:
-    """Compute arrays (L, T, ...) by their names."""
+    """Return the arrays (L, T, ...) with these names, such as "weights"."""
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     how = Compared(**compared)
@@ -267,7 +271,7 @@ def _issue(
 
 
 def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForecasts, Embedding]]:
-    """Yield locations that have a fit, with their forecasts and embeddings."""
+    """Yield number, forecasts and embedding of each location that has a fit."""
     (n_locations, n, m), (_, n_new, p) = of.cases.loc.shape, forecasts.loc.shape
     how, memory = of.how, _memory(of)
     features = no_features(n_locations, n_new) if how.new_features is None else how.new_features
@@ -285,7 +289,10 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
-    """Yield locations of a block that have a fit, counted from its start, and their embeddings."""
+    """Yield number and embedding of each location in a block that has a fit.
+
+    The first location of the block has the number 0.
+    """
     how, (n_locations, n, _) = of.how, of.cases.loc.shape
     features = no_features(n_locations, n) if how.features is None else how.features
     weight = case_weights(how.days, lives_of(of.fitted.half_life), n)
@@ -299,7 +306,7 @@ def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
 
 
 def _memory(of: _Learned) -> int:
-    """Estimate the bytes of embeddings: members in several orders, columns and factors."""
+    """Estimate the size of embeddings in bytes."""
     n_locations, n, m = of.cases.loc.shape
     landmarks = int((of.fitted.landmark >= 0).sum(-1).max(initial=0))
     of_case = 4 * (landmarks + TOGETHER) if landmarks else 3 * n
@@ -317,7 +324,7 @@ def _contents(of: _Learned, block: slice) -> Iterator[Any]:
 def _fill(
     learned: Embedding, new: NewForecasts, out: Mapping[str, FloatArray], projection: str
 ) -> None:
-    """Fill the named arrays for the forecasts at one location."""
+    """Write the results for the forecasts at one location to the arrays ``out``."""
     fitted, n_new, rank = learned.fitted, new.mean.size, 0
     supports = {}
     if "weights" in out:
@@ -356,7 +363,10 @@ def _fill(
 
 
 def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray) -> None:
-    """Put values (q, n) into the slots of their cases; NaN rows fill all slots with NaN."""
+    """Write values (q, n) of used cases to the positions of these cases among all cases.
+
+    Other positions get ``unused``; a row of NaN stays NaN at all positions.
+    """
     out[:] = unused
     out[:, slot] = values
     out[np.isnan(values[:, 0])] = np.nan

@@ -1,4 +1,4 @@
-"""The Energy Distance Kernel, from distances to similarities, and its bandwidth."""
+"""The Energy Distance Kernel, which turns distances into similarities, and its bandwidth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDENTICAL = 1e-12
 MEDIAN_CASES = 400
 
 LARGEST = 1e150
-"""Limit of covariates, because distances are sums of squares."""
+"""Largest absolute value of a covariate. Squares of much larger values are infinite in float64."""
 
 
 def similarity(
@@ -36,7 +36,7 @@ def similarity(
         :math:`D^2 \ge 0` in the unit u of the variable.
     bandwidth : float
         s > 0, in u for the Gaussian kernel, and in the root of u for the Laplace kernel. With an
-        infinite bandwidth all forecasts are equal, so the recalibrated forecast is the climatology.
+        infinite bandwidth all similarities are 1, so the recalibrated forecast is the climatology.
     kernel : {"gaussian", "laplace"}
         :math:`\exp(-D^2/s)` or :math:`\exp(-D/s)`.
 
@@ -68,17 +68,17 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
     Parameters
     ----------
     squared_distance : array of float, shape (n, n)
-        Symmetric matrix of squared energy distances in the unit u; rows and columns of forecasts
-        without members are NaN and ignored.
+        Symmetric matrix of squared energy distances in the unit u. Rows and columns of forecasts
+        without members are NaN; the function ignores these rows and columns.
     kernel : {"gaussian", "laplace"}
         Take the median of D² (in u) for a Gaussian kernel, and of D for a Laplace kernel.
 
     Returns
     -------
     float
-        Median over the pairs whose D² is above 1e-12 of the largest. Identical forecasts, such as
-        those of dry days, would otherwise pull the median to zero. If there are more than 400
-        forecasts, a fixed pseudo-random subset of 400 counts.
+        Median over the pairs whose D² is above 1e-12 times the largest D². Identical forecasts,
+        such as those of dry days, would otherwise pull the median to zero. If there are more than
+        400 forecasts, the median is over a fixed pseudo-random subset of 400 forecasts.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def check_kernel(kernel: str) -> None:
 def positive_median(distance: FloatArray) -> float:
     """Return the median of the positive entries of a symmetric matrix (n, n), or infinity.
 
-    The median is over 400 rows and columns; over all rows if these have no positive entries.
+    The median is over 400 rows and columns, or over all if these 400 have no positive entries.
     """
     n = distance.shape[0]
     nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # ignores NaN
@@ -128,7 +128,10 @@ def positive_median(distance: FloatArray) -> float:
 
 @kernel
 def _median_above(distance: Matrix, nothing: float) -> float:
-    """Return the median of entries above ``nothing``, right of the diagonal of a matrix (n, n)."""
+    """Return the median of the entries right of the diagonal that exceed ``nothing``.
+
+    Return infinity if no entry does.
+    """
     n, count = distance.shape[0], 0
     larger = np.empty(n * (n - 1) // 2)
     for i in range(n):
@@ -141,10 +144,10 @@ def _median_above(distance: Matrix, nothing: float) -> float:
 
 @kernel
 def subset(n: int, size: int) -> Any:
-    """Draw ``size`` of the numbers below n without replacement, or all; always the same ones.
+    """Draw ``size`` of the numbers from 0 to n - 1 without replacement, or all if n is smaller.
 
-    The function shuffles with its own small linear congruential generator. So neither threads nor
-    the caller's random numbers can change a fit.
+    Each call draws the same numbers, because the function has its own linear congruential
+    generator. So neither threads nor the caller's random numbers can change a fit.
     """
     numbers = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -160,14 +163,14 @@ def subset(n: int, size: int) -> Any:
 
 
 class Features(NamedTuple):
-    """Covariates as coordinates for squared distances and regressions."""
+    """Covariates in the form that distances and regressions need."""
 
     values: FloatArray
-    """(L, n, k); a circular covariate becomes a sine and a cosine; others are unchanged"""
+    """(L, n, k) values; a circular covariate becomes a sine and a cosine, others are unchanged"""
     circular: npt.NDArray[np.bool_]
-    """(k,) whether a column is a sine or cosine"""
+    """(k,) True for a column that is a sine or cosine"""
     predictors: IntArray = np.zeros(0, np.int64)
-    """Columns that regressions shrink; the others are season and place"""
+    """Columns of predictors, which regressions shrink; other columns are season and place"""
 
     def take(self, block: slice) -> Features:
         """Return the features of some locations."""
@@ -225,12 +228,12 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
 
 
 def no_features(n_locations: int, n: int, xp: Any = np) -> Features:
-    """Features (L, n, 0) of cases without covariates, as an array of a library."""
+    """Return features (L, n, 0) of cases without covariates; ``xp`` is the array library."""
     return Features(xp.zeros((n_locations, n, 0)), np.zeros(0, dtype=np.bool_))
 
 
 def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray:
-    r"""Compute the weight of each feature in a squared distance of its own.
+    r"""Compute the weight of the squared difference of each feature.
 
     Parameters
     ----------
@@ -242,9 +245,9 @@ def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArr
     Returns
     -------
     array of float64, shape (k,)
-        ½ for sines and cosines, so that a circular covariate at distance d adds :math:`2 \sin^2(\pi
-        d / P)`; otherwise one divided by the median squared difference of cases that differ, and 0
-        for a constant covariate.
+        ½ for sines and cosines, so that a circular covariate of period P at distance d adds
+        :math:`2 \sin^2(\pi d / P)` to a squared distance. For any other feature, one divided by the
+        median squared difference of cases that differ in it; 0 for a constant feature.
     """
     weights = np.full(of.shape[1], 0.5)
     for column in np.flatnonzero(~circular):
@@ -263,9 +266,10 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
     Returns
     -------
     array of float64, shape (k,)
-        Weights of :func:`feature_weights`, scaled for covariates that are not circular: their joint
-        distance has a median of 1, so a kernel of many is as wide as a kernel of one. A circular
-        covariate has its own kernel.
+        Weights of :func:`feature_weights`. The function scales those of covariates that are not
+        circular, so that the joint squared distance of these covariates has a median of 1. A kernel
+        of many covariates is then as wide as a kernel of one. Weights of circular covariates are
+        not scaled.
     """
     weights = feature_weights(of, circular)
     counted = np.flatnonzero(~circular & (weights > 0))

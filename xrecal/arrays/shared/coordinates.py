@@ -1,4 +1,4 @@
-"""Coordinates of cases: similarity is a function of the Euclidean distance between them."""
+"""Coordinates of cases; the distance of the coordinates of two cases gives their similarity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from xrecal.typing import FloatArray
 from .cells import cell_averages
 
 POINTS = 100
-"""Number of thresholds at which shapes of forecasts are compared."""
+"""Number of thresholds for the comparison of shapes. A shape is an ensemble minus its mean, divided
+by the scale of its error."""
 
 
 class Coordinates(NamedTuple):
@@ -20,7 +21,7 @@ class Coordinates(NamedTuple):
 
     The similarity is a product of two kernels. One is the Energy Distance Kernel of shapes, on a
     grid of thresholds, :math:`D^2 = 2 \int (F - G)^2 \approx 2 \sum_j (t_{j+1} - t_j) (\bar F_j -
-    \bar G_j)^2`. The second kernel is a product of Gaussian kernels of features. Both kernels
+    \bar G_j)^2`. The other is a product of Gaussian kernels, one for each feature. Both kernels
     depend on squared distances of vectors, so one product of matrices gives the similarities
     between many cases.
     """
@@ -30,9 +31,9 @@ class Coordinates(NamedTuple):
     bandwidth: float
     """Bandwidth, in the unit of squared energy distances; infinite if all shapes are equal"""
     middle: FloatArray
-    """(k,) offset of each feature, subtracted to keep products small"""
+    """(k,) offset that is subtracted from each feature, to keep products small"""
     precision: FloatArray
-    """(k,) weight of the squared difference of each feature; 0 for a constant one"""
+    """(k,) weight of the squared difference of each feature; 0 for a constant feature"""
 
     @property
     def n_axes(self) -> int:
@@ -40,7 +41,10 @@ class Coordinates(NamedTuple):
         return self.grid.size - 1 + self.middle.size
 
     def scaled(self, shape: float, relevance: FloatArray) -> Coordinates:
-        """Return coordinates whose distances have factors: for shapes, and for features (k,)."""
+        """Return coordinates with squared distances multiplied by factors.
+
+        ``shape`` is the factor for shapes, and ``relevance`` (k,) has the factors for features.
+        """
         bandwidth = self.bandwidth / shape if shape > 0.0 else np.inf
         return self._replace(bandwidth=bandwidth, precision=self.precision * relevance)
 
@@ -62,7 +66,7 @@ class Coordinates(NamedTuple):
         Raises
         ------
         ValueError
-            If the number of features differs from the features of the fit.
+            If the number of features differs from that of the fit.
         """
         if features.shape != (len(shapes), self.middle.size):
             raise ValueError(
@@ -79,7 +83,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POINTS) -> Coordinates:
-    """Derive coordinates from a sample of cases, with median distances as scales.
+    """Compute the map to coordinates from a sample of cases, with median distances as scales.
 
     Parameters
     ----------
@@ -88,8 +92,8 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
     features : array of float, shape (n, k)
         Features in any units; a constant feature gets no weight.
     points : int
-        Largest number of thresholds. Half of them are quantiles of all members; half are evenly
-        spaced, as the distance is an integral over thresholds.
+        Largest number of thresholds. Half of them are quantiles of all members. The other half are
+        evenly spaced, because the distance is an integral over thresholds.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
 
 
 def _thresholds(members: FloatArray, points: int) -> FloatArray:
-    """Return thresholds from the smallest to the largest member, denser where members are."""
+    """Return thresholds from the smallest to the largest member, denser where members are dense."""
     levels = np.linspace(0.0, 1.0, points - points // 2)
     even = np.linspace(members.min(), members.max(), points // 2 + 2)[1:-1]
     return np.unique(np.concatenate([np.quantile(members, levels), even]))

@@ -15,19 +15,22 @@ from .landmarks import Landmarks, choose_landmarks
 MAX_RANK = 200
 TOLERANCE = 1e-4
 FINENESS = (0.25, 1.0, 4.0, 16.0)
-"""Weights of squared differences of features to try, in units of the weight by the median."""
+"""Factors to try for the weights of features. With factor 1, the weight of a feature is one divided
+by its median squared difference."""
 SIGNALS = (0.1, 1.0, 10.0)
 NUGGETS = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Variances to try for the field and the unexplained part, in units of that of the values."""
+"""Variances to try for the unexplained part. ``SIGNALS`` are those for the field. Both are in units
+of the variance of the values."""
 FLAT = 1e3
-"""Variance of the constant, in the same unit: large enough not to influence the result."""
+"""Prior variance of the constant, in units of the variance of the values. It is so large that it
+does not influence the result."""
 OUTLYING = 5.0
-"""Limit of deviations from the median, in robust standard deviations. Without it, a place with
-another unit would bend the field around it."""
+"""Limit of deviations from the median, in robust standard deviations. Without the limit, a place
+whose values are in another unit would bend the field around this place."""
 
 
 class FieldSettings(NamedTuple):
-    """Settings of a field."""
+    """Settings of a field: fineness of the kernel, and variances of field and unexplained part."""
 
     fineness: float
     signal: float
@@ -44,12 +47,15 @@ class Field(NamedTuple):
     """(k,) weight of the squared difference of each feature"""
     landmarks: Landmarks
     factors: FloatArray
-    """(r,) factors of the vectors of places"""
+    """(r,) factors of the vectors of places from :meth:`.Landmarks.embed`"""
     constant: float
     settings: FieldSettings
 
     def at(self, features: FloatArray) -> FloatArray:
-        """Return values (P,) at places with features (P, k); the constant if one is unknown."""
+        """Return values (P,) at places with features (P, k).
+
+        At a place with an unknown feature, the value is the constant.
+        """
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
         values = np.full(len(placed), self.constant)
@@ -57,9 +63,10 @@ class Field(NamedTuple):
         return values
 
     def unlike(self, features: FloatArray) -> FloatArray:
-        """Return the novelty of places (P,), 0 to 1: how poorly known places represent them.
+        """Return the novelty (P,) of places, from 0 to 1.
 
-        The novelty is NaN if a feature is unknown.
+        The novelty is 0 for a known place, 1 for a place unlike all known places, and NaN for a
+        place with an unknown feature.
         """
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
@@ -86,7 +93,7 @@ def fit_field(
     variances : array of float, shape (P,)
         Variances of the errors of these values, in u squared; infinite for an unknown value.
     settings : FieldSettings, optional
-        Settings of an earlier field; by default those with the largest marginal likelihood.
+        Settings of an earlier field; by default the settings with the largest marginal likelihood.
 
     Returns
     -------
@@ -97,7 +104,7 @@ def fit_field(
 
     Notes
     -----
-    The time is O(P r²) for each of 72 settings, with r at most 200.
+    The time is O(P r²) for each of 72 settings to try. The number r of landmarks is at most 200.
 
     References
     ----------
@@ -147,7 +154,7 @@ def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> 
 
 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
-    """Return values minus their median, with outliers limited; the median; a positive variance."""
+    """Return values minus their median, with outliers limited; the median; and the variance."""
     offset = float(np.median(values))
     apart = values - offset
     robust = 1.4826 * float(np.median(np.abs(apart)))
@@ -157,9 +164,10 @@ def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
 
 
 def _posterior(rows: FloatArray, values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
-    """Return the posterior mean of standard normal factors (r,) of rows, and the log likelihood.
+    """Return the posterior mean of the factors (r,) of rows, and the log likelihood.
 
-    The Woodbury identity and the matrix determinant lemma reduce this to systems of r equations.
+    The prior of the factors is standard normal. The Woodbury identity and the matrix determinant
+    lemma lead to systems of only r equations.
     """
     weighted = rows / noise
     matrix = rows @ weighted.T

@@ -17,30 +17,30 @@ FOLDS = 5
 
 
 class Folds(NamedTuple):
-    """F held-out folds, which consist of G parts of the record.
+    """F folds to hold out, which consist of G parts of the record.
 
-    With a gap, the cases next to a fold are parts of their own. They belong to a neighbouring fold,
-    but the fit that holds out this fold does not learn from them either.
+    With a gap, the cases next to a fold A are parts of their own. These parts belong to the
+    neighbouring fold B, but a fit that holds out A does not learn from these parts either.
     """
 
     of_part: IntArray
     """(G,) fold of each part"""
     learned: FloatArray
-    """(F, G) factor of each part in the training sums of a fold; 0 in the fold and its gap"""
+    """(F, G) factor of each part in the training sums of a fold; 0 for the fold and its gap"""
 
     @property
     def earlier(self) -> FloatArray:
-        """Return factors (F, G) for sums over earlier folds alone."""
+        """Return the factors (F, G) of parts in sums over the folds before each fold."""
         later = self.of_part >= np.arange(len(self.learned))[:, np.newaxis]
         return np.where(later, 0.0, self.learned)
 
     def held(self, parts: FloatArray) -> FloatArray:
-        """Return arrays (F, ...) of the held-out folds, from sums over parts (G, ...)."""
+        """Return the sums (F, ...) over each held-out fold, from sums (G, ...) over parts."""
         own = self.of_part == np.arange(len(self.learned))[:, np.newaxis]
         return np.tensordot(own.astype(np.float64), parts, 1)
 
     def pairs(self, parts: Sequence[Sums]) -> list[tuple[Sums, Sums]]:
-        """Return training and held-out sums of the folds that have both, from sums over parts."""
+        """Return training and held-out sums of each fold that has both kinds of cases."""
         both = (
             (some_of(parts, learned), some_of(parts, self.of_part == f))
             for f, learned in enumerate(self.learned)
@@ -54,7 +54,10 @@ def whole_folds(count: int) -> Folds:
 
 
 def folds_of(groups: IntArray) -> IntArray:
-    """Return the fold of each date; groups of dates (n,) stay whole and in order."""
+    """Return the fold of each date, from the groups of dates (n,).
+
+    All dates of a group are in one fold, and folds follow the order of the groups.
+    """
     label = np.unique(groups, return_inverse=True)[1]
     count = int(label.max(initial=0)) + 1
     return np.asarray(label * min(FOLDS, count) // count, np.int64)
@@ -73,8 +76,8 @@ def parts_of(
         Ascending positions (n,) of the cases, and the gap in their unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
-        Weights of the cases. The training sums of a fold are scaled as if their newest case were
-        the newest case of the record.
+        Weights of the cases. The function scales the training sums of a fold as if their newest
+        case were the newest case of the record.
 
     Returns
     -------

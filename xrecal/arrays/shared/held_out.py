@@ -1,7 +1,7 @@
 """Forecasts of held-out cases by a shared fit, from sums over other folds or earlier folds.
 
-The fit has already summed the parts that this needs. So every place can compare the forecast from
-all places with the forecast from its own record.
+The shared fit has already summed all parts of the record, so these forecasts need no further pass
+over the cases. They allow every place to compare the shared fit with a fit to its own record.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from .sums import Sums, some_of
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Fits that hold out one fold of dates each; None if there are no cases to learn from."""
+    """Fits that each hold out one fold of dates; a fit is None if it has no training cases."""
 
     folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Fits to all dates except the fold and the gap around it"""
+    """Fits to all dates except a fold and the gap around this fold"""
     later: tuple[Shared | None, ...]
-    """Fits to the folds before it"""
+    """Fits to the folds before each fold"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
-    """(1, p, 8) usual values of covariates, which replace missing ones"""
+    """(1, p, 8) usual values of covariates, which replace missing values"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Return quantiles (2, n, q) at levels (q,) in [0, 1], for cases at places of the fit.
 
         The first quantiles are from the fit without the fold of the case, the second from the fit
-        to earlier folds. They are NaN if there is no such fit, or if a forecast has no members.
+        to earlier folds. Quantiles are NaN if there is no such fit, or if a forecast has no
+        members.
         """
         fold = self.folds.of_part[cases.part]
         found = np.full((2, fold.size, levels.size), np.nan)
@@ -52,11 +53,11 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class InTime:
-    """Fits at the times when forecasts were issued."""
+    """Fits that were available when past forecasts were issued."""
 
     fits: tuple[Shared | None, ...]
     number: IntArray
-    """(n + 1,) index of the fit by the number of known dates, -1 without a fit"""
+    """(n + 1,) position, in ``fits``, of the fit when 0 to n dates are known; -1 without a fit"""
     usual: FloatArray
     """(1, p, 8) usual values of covariates"""
     bounds: tuple[float, float]
@@ -68,9 +69,10 @@ class InTime:
 
 
 def in_time(held: HeldOut, part: IntArray, bounds: tuple[float, float]) -> InTime:
-    """Return fits to earlier folds, as available when cases of dates in parts (n,) were issued.
+    """Return the fits to earlier folds that were available at each of n dates.
 
-    With k known dates, it is the fit to all folds before the fold of date k.
+    ``part`` (n,) is the part of each date. When k dates are known, the fit is that to all folds
+    before the fold of date k, counted from 0.
     """
     number = np.append(held.folds.of_part[part], -1)
     return InTime(held.later, number, held.usual, bounds)
@@ -92,23 +94,24 @@ def hold_out(
     started : Started
         Results of the passes before the fit learned its distributions of errors.
     place_sums : array of float, shape (G, 8, P)
-        From :func:`.network.place_sums_of` over all cases, part by part.
+        Result of :func:`.network.place_sums_of` for all cases.
     law_sums : dict from (int, int) to Sums
-        From :func:`.passes.law_sums_of` over all cases.
+        Result of :func:`.passes.law_sums_of` for all cases.
     usual : array of float, shape (1, p, 8), optional
-        Usual values of the covariates, from :meth:`.samples.Values.usual`.
+        Usual values of the covariates: result of :meth:`.samples.Values.usual`.
 
     Returns
     -------
     HeldOut
-        F fits of both kinds. Each fit learns the centres and spreads of places, the fields of
-        features and the distribution of errors without its fold. It takes the regression, scales of
-        features, landmarks, the grid and the ridge from the fit to all cases.
+        F fits without one fold each, and F fits to earlier folds. Each fit learns the centres and
+        spreads of places, the fields of features and the distribution of errors without its fold.
+        It takes the regression, scales of features, landmarks, the grid and the ridge from the fit
+        to all cases.
 
     Notes
     -----
-    The function takes 2 F solutions of r equations, O(r³ + r² J) each, and no further pass over
-    cases.
+    The function solves 2 F systems of r equations, O(r³ + r² J) each, and needs no further pass
+    over cases.
     """
     folds, parts = (
         started.centred.standards[WITH_RECORD].folds,
@@ -125,7 +128,7 @@ def hold_out(
 
 
 def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) -> Shared | None:
-    """Return the fit to cases with these sums; None without cases."""
+    """Return the fit to the cases with these sums; None if there are no cases."""
     law, chosen = fit.laws[WITH_RECORD], started.centred.places.settings
     try:
         places = fit_places(place_sums, fit.features, fit.pooled.kurtosis, chosen)

@@ -13,9 +13,9 @@ from .passes import WITH_RECORD, WITHOUT_RECORD, Shared, moments_and_covariates
 from .places import fit_places, place_sums
 
 BEYOND = 0.2
-"""Distance at which a forecast is half new, as a share of the range of past ensemble means, spreads
-or values of a covariate. With this value, the novelty agrees with that of a CKME that compares
-whole forecasts."""
+"""Distance beyond a past range at which the novelty is ½, as a share of this range. The ranges are
+those of past ensemble means, spreads and values of a covariate. With the share 0.2, the novelty
+agrees with that of a CKME, which compares whole forecasts."""
 
 
 class Issued(NamedTuple):
@@ -30,7 +30,7 @@ class Issued(NamedTuple):
 def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
     """Add one new place with features (1, k) to a fit, from the cases at this place.
 
-    Centre and spread of the place are shrunk to those predicted by its features.
+    The function shrinks centre and spread of the place to those that its features predict.
     """
     values = (*cases.moments(), cases.observations)
     sums = place_sums(fit.pooled, np.zeros(cases.place.size, np.int64), 1, values, cases.weight)
@@ -39,15 +39,15 @@ def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
 
 
 def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -> Issued:
-    """Compute quantiles of new forecasts, and their novelty.
+    """Compute quantiles and novelty of new forecasts.
 
     Parameters
     ----------
     fit : Shared
-        From :func:`.passes.finish`.
+        Result of :func:`.passes.finish`.
     cases : Cases
-        New cases; the function does not read their observations. Places outside the fit have number
-        -1.
+        New cases; the function does not read their observations. Places outside the fit have the
+        number -1.
     features : array of float, shape (n, k)
         Features of the places of the cases. A place of the fit keeps the features of the fit.
     levels : array of float, shape (q,)
@@ -56,10 +56,10 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
     Returns
     -------
     Issued
-        Quantiles in the unit of the variable. NaN if a forecast has no members, or if a covariate
-        or feature with a weight is unknown. The novelty is from 0 to 1. It grows with the distance
-        of ensemble mean, spread and covariates beyond their past ranges. At a new place it also
-        shows how poorly the known places represent its features.
+        Quantiles in the unit of the variable, and novelty from 0 to 1. Both are NaN if a forecast
+        has no members, or if a covariate or feature with a weight is unknown. The novelty grows
+        with the distance of ensemble mean, spread and covariates beyond their past ranges. At a new
+        place it also grows with the distance of its features from those of known places.
     """
     n = cases.place.size
     quantiles, novelty = np.full((n, levels.size), np.nan), _beyond(fit, cases)
@@ -81,7 +81,10 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
 
 
 def _beyond(fit: Shared, cases: Cases) -> FloatArray:
-    """Return the novelty (n,) of values outside their past ranges, over weighted predictors."""
+    """Return the novelty (n,) of cases with a mean, spread or covariate beyond its past range.
+
+    Covariates without a weight do not count.
+    """
     given, found = moments_and_covariates(cases), np.zeros(cases.place.size)
     of_laws = [coordinates.precision[fit.features.shape[1] :] for coordinates in fit.coordinates]
     counts = [True, True, *(np.max(of_laws, axis=0) > 0)]

@@ -1,4 +1,4 @@
-"""Landmarks: cases that represent all others, and vectors of cases relative to them."""
+"""Landmarks: cases that represent all others, and vectors that compare cases with the landmarks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TOLERANCE = 1e-6
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order of choice; the first of them alone are landmarks, too."""
+    """Landmarks in the order of their choice; the first of them are a smaller set of landmarks."""
 
     points: FloatArray
     """(r, d) coordinates"""
     root: FloatArray
-    """(r, r) lower Cholesky factor of their similarities"""
+    """(r, r) lower Cholesky factor of the similarities between landmarks"""
 
     @property
     def rank(self) -> int:
@@ -40,7 +40,8 @@ class Landmarks(NamedTuple):
     def embed(self, placed: FloatArray) -> FloatArray:
         r"""Return vectors z (r, n) of cases (n, d), whose products approximate the similarities.
 
-        :math:`z(x) = L^{-1} k_p(x)`. O(r d + r²) per case.
+        :math:`z(x) = L^{-1} k_p(x)`, with the similarities :math:`k_p` to the landmarks and their
+        Cholesky factor L. The cost is O(r d + r²) per case.
         """
         return solve_lower(self.root, self.similarities(placed))
 
@@ -57,7 +58,8 @@ def choose_landmarks(
     max_rank : int
         Largest number of landmarks.
     tolerance : float
-        The function adds landmarks until the largest residual of the diagonal is at most this.
+        The function adds landmarks until the largest residual of the diagonal is at most this
+        number.
 
     Returns
     -------
@@ -71,7 +73,8 @@ def choose_landmarks(
 
     Notes
     -----
-    O(n r² + n r d) time, O(n r) memory. Each step takes the case with the largest residual.
+    The time is O(n r² + n r d), the memory O(n r). Each step takes the case with the largest
+    residual.
 
     References
     ----------

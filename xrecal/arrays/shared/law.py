@@ -1,4 +1,4 @@
-"""Distributions of errors ("laws") from sums over cases: ridge, CDF, projection, quantiles."""
+"""Distributions of errors ("laws"), computed from sums over cases, and choice of their ridge."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .landmarks import Landmarks
 from .sums import BLOCK, Sums
 
 RIDGES = np.logspace(-8, 0, 17)
-"""Two ridges per decade, because the loss is flat. With far more cases than landmarks, the
-best ridge is below 1e-6."""
+"""Ridges to try: two per decade, because the loss hardly changes from one to the next. With far
+more cases than landmarks, the best ridge is below 1e-6."""
 
 
 class SharedLaw(NamedTuple):
-    """Distribution of errors, given coordinates of a case."""
+    """Map from the coordinates of a case to the distribution of its error."""
 
     landmarks: Landmarks
     grid: FloatArray
     """(J + 1,) thresholds"""
     factors: FloatArray
-    """(r, J) coefficients: the similarities to the landmarks times these, plus the average, are the
-    signed CDF"""
+    """(r, J) coefficients: the signed CDF is the average, plus the similarities to the landmarks
+    times these coefficients"""
     share: FloatArray
-    """(r,) coefficients: the similarities times these are the sum of weights, that is the share of
-    similar cases"""
+    """(r,) coefficients: the sum of signed weights, which is the share of similar cases in the CDF,
+    is the similarities to the landmarks times these coefficients"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
@@ -42,7 +42,8 @@ class SharedLaw(NamedTuple):
         r"""Return the signed CDF (n, J) of cases (n, d), as averages in each cell.
 
         :math:`F(x) = z^T (A + \lambda W)^{-1} C + (1 - s) b / W`,
-        :math:`s = z^T (A + \lambda W)^{-1} c`.
+        :math:`s = z^T (A + \lambda W)^{-1} c`, with the ridge :math:`\lambda`, the vector z of the
+        case and the sums A, C, b, c and W of :class:`.sums.Sums`.
         """
         similar = self.landmarks.similarities(placed).T
         return np.asarray(similar @ self.factors + self.average)
@@ -50,8 +51,8 @@ class SharedLaw(NamedTuple):
     def weights(self, placed: FloatArray) -> FloatArray:
         """Return probabilities (n, J + 1) of the thresholds, for cases (n, d).
 
-        Their CDF is the one on the grid that is nearest to the signed CDF in L². They are NaN for
-        NaN coordinates.
+        Of all CDFs on the grid, that of the probabilities is nearest to the signed CDF in L². If a
+        coordinate of a case is NaN, its probabilities are NaN.
         """
         out = np.empty((len(placed), self.grid.size))
         for first in range(0, len(placed), BLOCK):
@@ -61,9 +62,9 @@ class SharedLaw(NamedTuple):
 
 
 def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float) -> SharedLaw:
-    """Compute the law from sums over cases, with a ridge (> 0) relative to the weight of the cases.
+    """Compute the law from sums over cases, with a ridge (> 0) in units of the weight of the cases.
 
-    O(r³ + r² J) time.
+    The time is O(r³ + r² J).
     """
     if not ridge > 0:
         raise ValueError(f"ridge must be positive, got {ridge}")
@@ -84,7 +85,7 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
 def ridge_losses(
     parts: Sequence[Sums], grid: FloatArray, folds: Folds, ridges: FloatArray = RIDGES
 ) -> FloatArray:
-    r"""Compute the mean CRPS of held-out cases for each ridge, from their sums alone.
+    r"""Compute the mean CRPS of held-out cases for each ridge, from sums over these cases alone.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ def ridge_losses(
     -------
     array of float64, shape (K,)
         The mean over all cases of :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit
-        of the errors. F is the signed CDF before its projection, which can only lower the loss.
+        of the errors e. F is the signed CDF; the projection of F to probabilities, which follows
+        later, can only lower the loss.
 
     Raises
     ------
@@ -110,9 +112,10 @@ def ridge_losses(
 
     Notes
     -----
-    F is constant in a cell, so the integral there is :math:`F^2 - 2 F a + a` times the width of the
-    cell. Its sum over cases follows from the sums of the cases. It takes one eigendecomposition and
-    O(r² J) per fold, and O(r²) per ridge.
+    F is constant in a cell, so the integral over the cell is :math:`F^2 - 2 F a + a` times its
+    width, where a is the average of :math:`1\{e \le t\}` in the cell. The sum of these integrals
+    over cases follows from ``parts``. The function takes one eigendecomposition and O(r² J) per
+    fold, and O(r²) per ridge.
     """
     losses, weights = fold_losses(folds.pairs(parts), grid, ridges)
     return np.asarray(weights @ losses / weights.sum())
@@ -121,9 +124,10 @@ def ridge_losses(
 def fold_losses(
     pairs: Sequence[tuple[Sums, Sums]], grid: FloatArray, ridges: FloatArray = RIDGES
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean losses (F, K) of held-out cases by the law of the other cases; fold weights (F,).
+    """Return mean losses (F, K) of held-out cases for each fold and ridge, and fold weights (F,).
 
-    The pairs are those of :meth:`.folds.Folds.pairs`, at least two.
+    The law of a fold is that of its training cases. ``pairs`` is the result of
+    :meth:`.folds.Folds.pairs`, with at least two folds.
     """
     if len(pairs) < 2:
         raise NothingToLearnError(f"held-out losses need two folds with cases, found {len(pairs)}")
@@ -133,7 +137,10 @@ def fold_losses(
 
 
 def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:
-    """Sum the losses (K,) of held-out cases by the law of the training cases."""
+    """Return the sum of the losses of held-out cases for each ridge (K,).
+
+    The law of the training cases predicts the held-out cases.
+    """
     values, vectors = np.linalg.eigh(train.square)
     values = np.maximum(values, 0.0)
     cross, total = vectors.T @ train.cross, vectors.T @ train.total
@@ -156,9 +163,10 @@ def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> 
 
 @kernel
 def nearest_law(signed: Matrix, gaps: Vector, out: OutMatrix) -> None:
-    """Fill probabilities (n, J + 1), whose CDF is nearest to a signed CDF (n, J) in L².
+    """Write the probabilities (n, J + 1) whose CDF is nearest to a signed CDF (n, J) in L².
 
-    It is the isotonic regression over the cells, weighted by their widths (J,), clipped to [0, 1].
+    This CDF is the isotonic regression of the signed CDF over the cells, weighted by the widths
+    (J,) of the cells and clipped to [0, 1].
     """
     n_cells = gaps.size
     level, sums, width = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)

@@ -1,10 +1,11 @@
-"""A distribution of errors ("law") for a network of places, in two passes that add over cases.
+"""A distribution of errors ("law") for a network of places, learned in two passes over cases.
 
-The first pass sums the numbers that each place needs for its own centre and spread. The second pass
-learns the law of errors around these centres, for all places together. The centre of a case is
-never learned from the same case. For places with a record, the passes leave out dates in folds; for
-places without a record, they leave out places. So there are two laws: errors around a centre from a
-record are smaller than errors around a centre from features alone.
+Both passes compute sums over cases. The first pass sums the numbers that each place needs for its
+own centre and spread. The second pass learns the law of errors around these centres, for all places
+together. A case never helps to learn its own centre: for places with a record, the passes leave out
+folds of dates; for places without a record, they leave out folds of places. So there are two laws,
+because errors around a centre from a record are smaller than errors around a centre from features
+alone.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0
-"""Range of the grid beyond the extremes of a sample, in units of their distances from its
-median."""
+"""Distance of each end of the grid from the median of a sample, in units of the distance of the
+extreme of the sample from this median."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
 """Centres (n,), scales (n,), and weights (n, J + 1) of the thresholds of errors."""
@@ -52,9 +53,9 @@ class Cases(NamedTuple):
     part: IntArray
     """(n,) part of the record, by date: a fold, or a piece of a fold if there are gaps"""
     covariates: FloatArray
-    """(n, q) covariates known at issue, besides the features of the place"""
+    """(n, q) covariates that are known when a forecast is issued, without features of the place"""
     weight: FloatArray
-    """(n,) weights: cases whose weights sum to W have the evidence of W equal cases"""
+    """(n,) weights: cases whose weights sum to W count as much as W cases of weight 1"""
 
     def take(self, rows: slice | IntArray) -> Cases:
         """Select cases."""
@@ -70,21 +71,21 @@ class Standards(NamedTuple):
 
     pooled: Pooled
     corrections: Corrections
-    """Corrections with F P numbers: fold by fold, each with all places"""
+    """(F P,) corrections: those of all P places for the first fold, then for the second etc."""
     features: FloatArray
     """(P, k)"""
     n_places: int
     folds: Folds
-    """F"""
+    """F folds"""
     place_fold: IntArray | None
     """(P,) fold of each place, if the folds hold out places; None if they hold out dates"""
 
     def part_of(self, cases: Cases) -> IntArray:
-        """Return the part (n,) of cases; a held-out place is one part."""
+        """Return the part (n,) of each case: that of its date, or the fold of its place."""
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return errors (n,) and shapes (n, m), both scaled, and features (n, k + q) of cases."""
+        """Return errors (n,) and shapes (n, m) in units of the scale, and features (n, k + q)."""
         at = self.folds.of_part[self.part_of(cases)] * self.n_places + cases.place
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
@@ -134,8 +135,8 @@ class Network(NamedTuple):
     def predict(self, cases: Cases) -> Law:
         """Predict distributions for cases, whose observations may be unknown.
 
-        The distribution is that of ``centre + scale t``, with the weight of each threshold t of the
-        grid.
+        The values of a distribution are ``centre + scale t`` for all thresholds t of the grid; the
+        weights of the thresholds are their probabilities.
         """
         centre, scale, placed = self.placed(cases)
         return centre, scale, self.law.weights(placed)
@@ -172,9 +173,9 @@ def features_of(places: FloatArray, cases: Cases) -> FloatArray:
 
 
 def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> FloatArray:
-    """Sum some cases at each place, part by part, to sums (G, 8, P).
+    """Return sums (G, 8, P) over the cases of each part and place; see :func:`.place_sums`.
 
-    The sums of other cases can be added to the result.
+    Sums over other cases can be added to the result.
     """
     values = (*cases.moments(), cases.observations)
     at = cases.part * n_places + cases.place
@@ -187,9 +188,9 @@ def with_record(
 ) -> tuple[Places, Standards]:
     """Return corrections from all records, and from the records without the dates of each fold.
 
-    The mean error or spread in the record of a place is not a feature. Without a fold, the mean
-    error is low if errors in the fold are high. A law that learned this relation would know the
-    held-out cases.
+    The mean error of a record must not be a feature. Without a fold, the mean error is low if
+    errors in the fold are high. A law that learned this relation would know the held-out cases. The
+    same holds for the spread.
     """
     whole = sums.sum(0)
     inflation = inflation_of(folds.held(sums))
@@ -205,7 +206,10 @@ def with_record(
 def without_record(
     pooled: Pooled, sums: FloatArray, features: FloatArray, places: Places, fold: IntArray
 ) -> Standards:
-    """Return corrections from features alone, as if the places of each fold (P,) had no record."""
+    """Return corrections from features alone, as if the places of each fold had no record.
+
+    ``fold`` (P,) is the fold of each place.
+    """
     whole, folds = sums.sum(0), []
     for f in range(fold.max() + 1):
         kept = np.where(fold == f, 0.0, whole)

@@ -1,4 +1,4 @@
-"""Conversion of a shared fit to arrays of fixed sizes, and back, without loss of a bit."""
+"""Conversion of a shared fit to arrays of fixed sizes, and back, without any loss."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Sizes(NamedTuple):
 
     places: int
     features: int
-    """Number of places"""
+    """Number of features of a place"""
     covariates: int
-    """Number of cases"""
+    """Number of covariates of a case"""
     landmarks: int
     """Largest number of landmarks"""
 
@@ -66,19 +66,20 @@ class Sizes(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One array of the state."""
+    """One array of a stored fit."""
 
     long_name: str
     dims: tuple[str, ...]
     of: str | Callable[[Shared], npt.ArrayLike]
-    """Path to its values, from :class:`.passes.Shared`, or from each of two ``laws``,
-    ``coordinates``, ``sums`` or ``fields``"""
+    """Function that returns the values of a fit, or path of attributes to these values from
+    :class:`.passes.Shared`. A path that begins with ``laws``, ``coordinates``, ``sums`` or
+    ``fields`` leads to two arrays"""
     for_updates: bool = False
     whole: bool = False
     """True if the numbers are counts"""
 
     def values(self, fit: Shared) -> Any:
-        """Return the values in a fit; a list of two for laws or fields."""
+        """Return the values of a fit; for laws or fields, a list of two arrays."""
         if not isinstance(self.of, str):
             return self.of(fit)
         first, _, rest = self.of.partition(".")
@@ -89,7 +90,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """Return whether it has a value for each of two laws or fields; landmarks may be fewer."""
+        """Return whether the entry has one array for each of two laws or fields."""
         return self.dims[0] in ("law", "field")
 
 
@@ -131,12 +132,14 @@ ENTRIES: dict[str, Entry] = {
         "fields.precision",
     ),
     "field_points": Entry(
-        "places that represent all, scaled",
+        "scaled features of the landmark places",
         (*_OF_FIELD, "place_feature"),
         "fields.landmarks.points",
     ),
     "field_root": Entry(
-        "root of their similarities", (*_OF_FIELD, "field_landmark_"), "fields.landmarks.root"
+        "Cholesky factor of the similarities of landmark places",
+        (*_OF_FIELD, "field_landmark_"),
+        "fields.landmarks.root",
     ),
     "field_factors": Entry(
         "factors of the fields of mean error and spread", _OF_FIELD, "fields.factors"
@@ -145,7 +148,9 @@ ENTRIES: dict[str, Entry] = {
     "field_settings": Entry(
         "fineness, signal and nugget of each field", ("field", "field_setting"), "fields.settings"
     ),
-    "field_rank": Entry("number of such places", ("field",), "fields.landmarks.rank", whole=True),
+    "field_rank": Entry(
+        "number of landmark places", ("field",), "fields.landmarks.rank", whole=True
+    ),
     "shape_grid": Entry(
         "thresholds at which shapes of forecasts are compared",
         ("law", "shape_threshold"),
@@ -156,14 +161,14 @@ ENTRIES: dict[str, Entry] = {
         "middle of each feature and covariate", ("law", "feature"), "coordinates.middle"
     ),
     "feature_precision": Entry(
-        "weight of squared differences of each feature and covariate, 0 where it does not count",
+        "weight of squared differences of each feature and covariate, 0 if not used",
         ("law", "feature"),
         "coordinates.precision",
     ),
     "landmarks": Entry(
-        "cases that represent all, scaled", (*_OF_LANDMARK, "axis"), "laws.landmarks.points"
+        "coordinates of the landmarks", (*_OF_LANDMARK, "axis"), "laws.landmarks.points"
     ),
-    "rank": Entry("number of these cases", ("law",), "laws.landmarks.rank", whole=True),
+    "rank": Entry("number of landmarks", ("law",), "laws.landmarks.rank", whole=True),
     "errors": Entry("thresholds of standardised errors", ("law", "threshold"), "laws.grid"),
     "n_thresholds": Entry(
         "number of thresholds of errors, and of shapes",
@@ -174,23 +179,32 @@ ENTRIES: dict[str, Entry] = {
     "factors": Entry(
         "factors of similarities in the law of errors", (*_OF_LANDMARK, "cell"), "laws.factors"
     ),
-    "share": Entry("factors of similarities in the weight of the law", _OF_LANDMARK, "laws.share"),
+    "share": Entry("factors of similarities in the sum of weights", _OF_LANDMARK, "laws.share"),
     "average": Entry("law of the errors of all cases", ("law", "cell"), "laws.average"),
     "ridge": Entry("ridge of each law", ("law",), "laws.ridge"),
     "seen": Entry(
         "range of ensemble means, standard deviations and covariates", ("seen_value", "end"), "seen"
     ),
-    "root": Entry("root of the similarities of landmarks", _SQUARE, "laws.landmarks.root", True),
-    "sum_square": Entry("sum of z z^T over cases", _SQUARE, "sums.square", True),
-    "sum_cross": Entry("sum of z a^T over cases", (*_OF_LANDMARK, "cell"), "sums.cross", True),
-    "sum_total": Entry("sum of z over cases", _OF_LANDMARK, "sums.total", True),
-    "sum_below": Entry("sum of a over cases", ("law", "cell"), "sums.below", True),
+    "root": Entry(
+        "Cholesky factor of the similarities of landmarks", _SQUARE, "laws.landmarks.root", True
+    ),
+    "sum_square": Entry("sum of z z^T over cases, z: vector", _SQUARE, "sums.square", True),
+    "sum_cross": Entry(
+        "sum of z a^T over cases, z: vector, a: cell averages of the error",
+        (*_OF_LANDMARK, "cell"),
+        "sums.cross",
+        True,
+    ),
+    "sum_total": Entry("sum of z over cases, z: vector", _OF_LANDMARK, "sums.total", True),
+    "sum_below": Entry(
+        "sum of a over cases, a: cell averages of the error", ("law", "cell"), "sums.below", True
+    ),
     "sum_weight": Entry("weight of all cases", ("law",), "sums.weight", True),
     "place_sums": Entry(
         "sums over the cases of each place", ("place_sum", "place"), "place_sums", True
     ),
     "at_fit": Entry(
-        "corrections with which the laws were summed",
+        "corrections around which the sums of the laws take errors",
         ("law", "correction", "place"),
         "at_fit",
         True,
@@ -199,7 +213,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
-    """Return named arrays of a fit, each with the sizes of its dimensions, filled up with zeros."""
+    """Return named arrays of a fit; zeros fill up each array to the sizes of its dimensions."""
     packed = {}
     for name, entry in ENTRIES.items():
         whole, values = _empty(entry, sizes), entry.values(fit)
@@ -264,13 +278,13 @@ class _OfOne:
         }  # fmt: skip
 
     def array(self, name: str) -> Any:
-        """Return an array, or a number."""
+        """Return the array with this name, or a float if the array has one number only."""
         used = tuple(slice(self.used.get(d)) for d in ENTRIES[name].dims[1:])
         array = self.packed[name][self.k][used]
         return np.ascontiguousarray(array) if used else float(array)
 
     def arrays(self, *names: str) -> list[Any]:
-        """Return several arrays."""
+        """Return the arrays with these names."""
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
@@ -293,14 +307,15 @@ class _OfOne:
     def law(self) -> SharedLaw:
         """Rebuild the law of errors.
 
-        If the root is not stored, the law gets an empty root, because forecasts do not need it.
+        If the Cholesky factor ``root`` is not stored, the law gets a matrix of zeros and ones
+        instead, because forecasts do not need this factor.
         """
         root = self.array("root") if "root" in self.packed else np.eye(self.rank)
         landmarks = Landmarks(self.array("landmarks"), root)
         return SharedLaw(landmarks, *self.arrays("errors", "factors", "share", "average", "ridge"))
 
     def sums(self) -> Sums:
-        """Rebuild the sums over cases; sums of no case if the arrays are not stored."""
+        """Rebuild the sums over cases; if they are not stored, return sums over no case."""
         if "sum_square" not in self.packed:
             return no_cases(self.rank, self.used["cell"])
         square, cross, total = self.arrays("sum_square", "sum_cross", "sum_total")

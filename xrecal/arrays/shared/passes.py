@@ -5,11 +5,11 @@ pass over all cases         result of each chunk                     next step w
 ==========================  =======================================  ==========================
 :func:`.draw_sample`        cases with the smallest hashes           :func:`first_regression`
 :func:`.place_sums_of`      sums of each place around a regression   :func:`second_regression`
-:func:`.place_sums_of`      the same around a better one             :func:`start_laws`
-:func:`law_sums_of`         sums of the laws, by fold                :func:`finish`
+:func:`.place_sums_of`      the same sums, second regression         :func:`start_laws`
+:func:`law_sums_of`         sums of the laws, by part                :func:`finish`
 ==========================  =======================================  ==========================
 
-The engine adds or joins the results of chunks in any order.
+The engine adds or joins the results of the chunks, in any order.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .sums import Sums, all_of, no_cases, sum_cases
 FEWEST_LANDMARKS, MOST_LANDMARKS = 50, 1000
 
 WITH_RECORD, WITHOUT_RECORD = LAWS = 0, 1
-"""The two laws."""
+"""Numbers of the two laws: for places with a record, and for places without a record."""
 
 
 def landmarks_for(n_cases: int) -> int:
@@ -61,7 +61,7 @@ def landmarks_for(n_cases: int) -> int:
 
 
 def first_regression(sample: Sample) -> Pooled:
-    """Fit one regression to a sample of the cases of all places; see :func:`.places.fit_pooled`."""
+    """Fit one regression to a sample of the cases of all places; see :func:`.fit_pooled`."""
     if not sample.draws.size:
         raise NothingToLearnError("there are no cases")
     return fit_pooled(*sample.cases.moments(), sample.cases.observations)
@@ -70,7 +70,10 @@ def first_regression(sample: Sample) -> Pooled:
 def second_regression(
     pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
-    """Fit the regression without the corrections of places; see :func:`.without_places`."""
+    """Fit the regression again, after the corrections of places are removed from the cases.
+
+    See :func:`.without_places`.
+    """
     places, _ = with_record(pooled, sums, features, folds)
     cases = sample.cases
     mean, variance = cases.moments()
@@ -86,7 +89,7 @@ def second_regression(
 
 
 class Centred(NamedTuple):
-    """Corrections of each place, around which errors are learned."""
+    """Corrections of the regression at each place; the laws are those of the remaining errors."""
 
     places: Places
     sums: FloatArray
@@ -96,7 +99,7 @@ class Centred(NamedTuple):
 
 
 class Started(NamedTuple):
-    """Results of the passes before the laws are learned."""
+    """Results of all steps before the pass that sums the laws."""
 
     centred: Centred
     bases: tuple[Basis, Basis]
@@ -135,12 +138,15 @@ def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds:
 
 
 def basis_of(centred: Centred, sample: Sample, max_rank: int, law: int) -> Basis:
-    """Return the basis of a law with at most ``max_rank`` landmarks; raise ValueError if empty."""
+    """Return the basis of a law, with at most ``max_rank`` landmarks.
+
+    Raises ValueError if the sample has no usable case.
+    """
     return basis_from(centred.standards[law], sample.cases, max_rank)
 
 
 def start_laws(centred: Centred, sample: Sample, known: Basis, new: Basis) -> Started:
-    """Return the corrections of each place, and the bases of both laws."""
+    """Return the corrections of each place, the bases of both laws, and ranges of the sample."""
     seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample.cases)])
     return Started(centred, (known, new), seen)
 
@@ -156,7 +162,7 @@ PartSums = Mapping[tuple[int, int], Sums]
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
-    """Compute sums over some cases for both laws, by part; empty if ``started`` is None."""
+    """Compute sums over some cases for each law and part; no sums if ``started`` is None."""
     found: dict[tuple[int, int], Sums] = {}
     if started is None:
         return found
@@ -181,16 +187,16 @@ def join_sums(one: PartSums, other: PartSums) -> PartSums:
 
 
 class Shared(NamedTuple):
-    """One fit for many places: all numbers for forecasts, and sums to which cases can be added."""
+    """One fit for many places: numbers for forecasts, and sums to which updates add new cases."""
 
     pooled: Pooled
     places: Places
     features: FloatArray
     """(P, k)"""
     at_fit: tuple[Corrections, Corrections]
-    """Corrections of places from their records, and corrections from features alone. The sums of
-    the laws are over errors around these corrections, even after updates have changed the
-    places."""
+    """Corrections of places from their records, and corrections from features alone, when the fit
+    was made. The sums of the laws use errors around these corrections, even after updates have
+    changed ``places``."""
     coordinates: tuple[Coordinates, Coordinates]
     laws: tuple[SharedLaw, SharedLaw]
     sums: tuple[Sums, Sums]
@@ -201,13 +207,16 @@ class Shared(NamedTuple):
     """(2 + q, 2) ranges as in :class:`Started`"""
 
     def network(self, law: int, at: tuple[Corrections, FloatArray] | None = None) -> Network:
-        """Return a law at the places of the fit, or at places with other corrections."""
+        """Return the network of a law, at the places of the fit or at other places.
+
+        ``at`` holds the corrections and features (P', k) of other places.
+        """
         corrections, features = at or (self.places.local, self.features)
         return Network(self.pooled, corrections, features, self.coordinates[law], self.laws[law])
 
 
 def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
-    """Return the sums of each part of the folds of a law; sums of no case for an empty part."""
+    """Return the sums over the cases of each part of the folds of a law."""
     basis, folds = started.bases[law], started.centred.standards[law].folds
     nothing = no_cases(basis.landmarks.rank, basis.grid.size - 1)
     return [sums.get((law, g), nothing) for g in range(folds.of_part.size)]
@@ -218,7 +227,7 @@ def learn_law(
 ) -> tuple[SharedLaw, Sums]:
     """Learn a law with the ridge of smallest held-out loss; also return the sums of all cases.
 
-    With a single fold, for a record of one date, take the largest ridge.
+    If fewer than two folds have cases, as in a record of one date, take the largest ridge.
     """
     basis, folds = started.bases[law], started.centred.standards[law].folds
     parts = sums_of_law(started, sums, law)
@@ -275,7 +284,7 @@ def join_added(
 def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float = 1.0) -> Shared:
     """Add cases to a fit; grid, landmarks, ridges and variances stay the same.
 
-    The weight of its previous cases is multiplied by ``fading``.
+    The function multiplies the weights of the previous cases by ``fading``.
     """
     return solved(with_sums(fit, added, fading))
 
@@ -290,10 +299,7 @@ def with_sums(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float =
 
 
 def solved(fit: Shared) -> Shared:
-    """Compute the corrections and laws of a fit from its sums.
-
-    O(r³ + r² J) time.
-    """
+    """Compute the corrections and laws of a fit from its sums, in O(r³ + r² J) time."""
     places = fit_places(fit.place_sums, fit.features, fit.pooled.kurtosis, fit.places.settings)
     laws = [
         solve_sums(law.landmarks, law.grid, total, law.ridge)
@@ -303,7 +309,7 @@ def solved(fit: Shared) -> Shared:
 
 
 def without_sums(fit: Shared) -> Shared:
-    """Return a fit for forecasts alone, which takes less memory."""
+    """Return the fit without sums, which forecasts do not need; it takes less memory."""
     empty = no_cases(0, 0)
     return fit._replace(sums=(empty, empty))
 
@@ -311,8 +317,8 @@ def without_sums(fit: Shared) -> Shared:
 def with_places(fit: Shared, features: FloatArray) -> Shared:
     """Add places with features (P', k) and without cases to a fit.
 
-    The cases of these places do not change the law of errors around centres with a record, because
-    the fit had no record of these places.
+    Later cases of these places do not change the law of places with a record, because the fit had
+    no record of these places.
     """
     new = fit.places.at(features)
     unknown = Corrections(*(np.full_like(part, np.nan) for part in new))
@@ -336,11 +342,11 @@ class Engine(Protocol):
         """Join the results of ``function(cases, date, *given)`` over all chunks of cases."""
 
     def once(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return the value of a function."""
+        """Return the value of ``function(*args)``."""
 
 
 class Learned(NamedTuple):
-    """Results of the passes over all cases, in the form of the engine."""
+    """Results of the passes over all cases, as values or as tasks of Dask."""
 
     fit: Any
     """:class:`Shared`, or None without usable cases"""
@@ -362,7 +368,7 @@ def run(
     Parameters
     ----------
     engine : Engine
-        Engine with all cases.
+        Engine that reads all cases.
     features : array of float, shape (P, k)
         Features of the places.
     folds : Folds

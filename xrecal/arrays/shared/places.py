@@ -2,9 +2,9 @@
 
 All places share a regression of the observation on mean and variance of the ensemble (EMOS). Each
 place has a correction of this regression: a mean error, a slope and a factor of the spread. The
-correction follows from eight sums over the cases of the place, to which further cases are added. A
-correction from a short record is shrunk to the correction that the features of the place predict.
-For a place without a record, the correction comes from its features alone.
+correction follows from eight sums over the cases of the place, to which updates add new cases. The
+fit shrinks a correction from a short record to the correction that the features of the place
+predict. For a place without a record, the correction comes from its features alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .regression import Pooled, fit_pooled
 
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
-"""Positions of the sums at a place: of 1, of weights, and, with weights over scale², of 1, x, x²,
-e, x e and e²."""
+"""Positions of the sums of a place: number of cases, sum of weights, and sums of 1, x, x², e, x e
+and e² with weights over scale²; see :func:`place_sums`."""
 
 ODD = 6.0
-"""Distance from the prediction by features, in standard deviations of the unexplained part. A place
-at a larger distance is unlike all others, and its estimates are not shrunk."""
+"""Largest distance of an estimate from the prediction by features, in standard deviations. A place
+at a larger distance is unlike all others, so the fit does not shrink its estimates."""
 
 FEWEST = 3
 """Least number of cases of a place for an estimate of its spread."""
@@ -39,9 +39,9 @@ def without_places(
     place: IntArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> Pooled:
-    """Fit the regression to a sample of cases without the corrections of their places.
+    """Fit the regression to a sample of cases; first remove the corrections of their places.
 
-    Otherwise the mean errors of places would add to the spread of errors.
+    Without this step, the mean errors of places would add to the spread of errors.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def without_places(
     Returns
     -------
     Pooled
-        New regression; its corrections must be learned again.
+        New regression, for which corrections must be learned again.
     """
     mean, variance, observations = cases
     location, _, _ = pooled.standardised(mean, variance)
@@ -79,7 +79,7 @@ def place_sums(
     Parameters
     ----------
     pooled : Pooled
-        The regression to be corrected.
+        The regression for which corrections follow from the sums.
     place : array of int, shape (n,)
         Number of the place of each case.
     n_places : int
@@ -88,12 +88,13 @@ def place_sums(
         Means, variances and observations, as in :func:`fit_pooled`. The function leaves out cases
         with a value that is not finite.
     weights : array of float, shape (n,), optional
+        Weights of the cases; 1 by default.
 
     Returns
     -------
     array of float64, shape (8, P)
         Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights over
-        scale²; x is the ensemble mean in standard deviations, and e the error of the regression.
+        scale². Here x is the standardised ensemble mean, and e the error of the regression.
     """
     mean, variance, observations = cases
     location, scale, x = pooled.standardised(mean, variance)
@@ -113,25 +114,25 @@ class PlaceSettings(NamedTuple):
     centre: FieldSettings
     spread: FieldSettings
     inflation: float
-    """Inflation of the variance of estimates from records"""
+    """Factor of the variance of mean errors, from :func:`inflation_of`"""
 
 
 class Corrections(NamedTuple):
     """Corrections of the pooled regression at P places."""
 
     centre: FloatArray
-    """(P,) term added to the location for an average ensemble mean, in the same unit"""
+    """(P,) term added to the location, in the unit of the variable"""
     slope: FloatArray
-    """(P,) term added for each standard deviation of the ensemble mean"""
+    """(P,) further term for each standard deviation of the ensemble mean from its average"""
     log_factor: FloatArray
     """(P,) logarithm of the factor of the scale"""
     doubt: FloatArray
-    """(P,) standard deviation of the centre, given record and features, in the same unit"""
+    """(P,) standard error of ``centre``, in the unit of the variable"""
 
     def apply(
         self, pooled: Pooled, place: IntArray, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return centre and scale (n,) of cases at places with these numbers (n,).
+        """Return centre and scale (n,) of cases; ``place`` (n,) has the numbers of their places.
 
         The scale includes the uncertainty of the centre, so it is wider for a short record.
         """
@@ -180,8 +181,8 @@ def fit_places(
     Parameters
     ----------
     sums : array of float, shape (8, P)
-        Sums from :func:`place_sums`, over all cases or without some folds; zeros for a held-out
-        place.
+        Sums from :func:`place_sums`, over all cases or over those outside some folds; zeros for a
+        held-out place.
     features : array of float, shape (P, k)
         Features of the places, NaN if unknown.
     kurtosis : float
@@ -192,7 +193,7 @@ def fit_places(
         Variance of a mean over a record, relative to independent cases, from :func:`inflation_of`;
         ignored if settings are given.
     known : Places, optional
-        Other places; the estimates are shrunk to their slopes and fields of features.
+        Estimates of other places. The function shrinks to their mean slope and fields of features.
 
     Returns
     -------
@@ -201,16 +202,16 @@ def fit_places(
     Raises
     ------
     ValueError
-        If no place has two cases, and no other places are given.
+        If no place has two cases, and ``known`` is None.
 
     Notes
     -----
-    The method is empirical Bayes, one property after the other. Slopes of places are shrunk to
-    their mean, by the variance between places in excess of the variance of their errors [1]_. Mean
-    errors and logarithms of spreads are shrunk to smooth fields of features
-    (:func:`~xrecal.arrays.shared.field.fit_field`), by :math:`\tau^2 / (\tau^2 + v)`. The variance
-    v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors,
-    and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    The method is empirical Bayes, one property after the other. The function shrinks slopes of
+    places to their mean; the factor depends on the variance between places in excess of the
+    variance of their errors [1]_. It shrinks mean errors and logarithms of spreads to smooth fields
+    of features (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 /
+    (\tau^2 + v)`. The variance v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the
+    inflation for mean errors, and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
 
     References
     ----------
@@ -309,7 +310,7 @@ def _spreads(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[_Shrunk, Field]:
-    """Return logarithms of the factors of the scale (P,), and the field they are shrunk to."""
+    """Return logarithms of the factors of the scale (P,), shrunk to a field, and this field."""
     n = sums[COUNT]
     squares = sums[ERROR_SQUARED] - 2 * centre * sums[ERROR] + centre**2 * sums[WEIGHT]
     squares += slope**2 * sums[LEVEL_SQUARED]
@@ -329,13 +330,13 @@ class _Shrunk(NamedTuple):
 
     values: FloatArray
     variances: FloatArray
-    """Variances of their errors"""
+    """Variances of the errors of these values"""
     apart: FloatArray
-    """Distances of records from the field, in standard deviations of the unexplained part"""
+    """Distances of values from records to the field, in standard deviations"""
 
 
 def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> _Shrunk:
-    """Shrink own values (P,), with errors of these variances (P,), to a field."""
+    """Shrink values (P,) from records, whose errors have variances (P,), to a field."""
     said, nugget = field.at(features), field.settings.nugget
     known = np.isfinite(error)
     error = np.where(known, np.maximum(error, 1e-300), 1.0)

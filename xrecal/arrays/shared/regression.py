@@ -1,4 +1,4 @@
-"""Common regression, for all places, of the observation on mean and variance of the ensemble."""
+"""Regression of the observation on mean and variance of the ensemble, common to all places."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from xrecal.typing import FloatArray
 from .cells import NothingToLearnError
 
 NARROWEST = 0.01
-"""Smallest scale of a case, in standard deviations of all errors. Without it, many exact forecasts
-without spread, such as forecasts of no rain, would give the best regression a scale of zero."""
+"""Smallest scale of a case, in standard deviations of all errors. Without this limit, many exact
+forecasts without spread, such as forecasts of no rain, would make the scale zero."""
 
 EXACT = 1e-9
-"""Standard deviation of errors, relative to the largest observation, that counts as rounding."""
+"""Largest standard deviation of errors that counts as rounding, as a share of the largest
+observation."""
 
 
 class Pooled(NamedTuple):
-    """Common regression of all places: N(a + b x, c² + d² v)."""
+    """Common regression of all places, N(a + b x, c² + d² v) for ensemble mean x and variance v."""
 
     coefficients: FloatArray
     """(4,) a, b, c, d"""
@@ -30,9 +31,9 @@ class Pooled(NamedTuple):
     width: float
     """Standard deviation of the ensemble means, the unit of slopes of places"""
     kurtosis: float
-    """Kurtosis of standardised errors; variances are more accurate if it is small"""
+    """Kurtosis of standardised errors; if it is small, estimates of variances are more accurate"""
     inverse_size: float = np.nan
-    """Mean of one divided by the number of members of past ensembles, NaN if not used"""
+    """Mean of the inverse of the number of members of past ensembles, NaN if unknown"""
     past_variance: float = np.nan
     """Mean variance of past ensembles"""
     past_variation: float = np.nan
@@ -41,7 +42,7 @@ class Pooled(NamedTuple):
     def standardised(
         self, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return location, scale, and ensemble means in units of their standard deviation, (n,)."""
+        """Return location, scale and standardised ensemble mean of each case, (n,) each."""
         a, b, c, d = self.coefficients
         scale = np.hypot(c, d * np.sqrt(variance))
         return a + b * mean, scale, (mean - self.level) / self.width

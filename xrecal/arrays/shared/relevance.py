@@ -15,7 +15,7 @@ from .sums import sum_parts
 SHAPES = (1.0, 0.25, 0.0625, 4.0)
 """Factors to try for the squared distance of shapes."""
 FACTORS = (0.0625, 0.25, 1.0, 4.0)
-"""Factors to try for the squared difference of a feature, besides 0."""
+"""Factors to try for the squared difference of a feature; factor 0 leaves a feature out."""
 RIDGES = np.logspace(-6, 0, 13)
 MAX_RANK = 200
 
@@ -28,7 +28,7 @@ def choose_relevance(
     folds: Folds,
     max_rank: int = MAX_RANK,
 ) -> Coordinates:
-    """Choose coordinates in which each feature has the weight that improves the law of errors.
+    """Choose coordinates in which each feature has the weight that is best for the law of errors.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def choose_relevance(
     Coordinates
         Shapes get the best of four scales. A feature gets the best of four scales if it lowers the
         held-out CRPS by more than the standard error of the gain over the folds; otherwise its
-        precision is 0. Each CRPS is for the best ridge.
+        precision is 0. Each CRPS is that of the best ridge.
 
     Raises
     ------
@@ -90,7 +90,10 @@ def choose_relevance(
 
 
 def _is_less(found: FloatArray, best: FloatArray) -> bool:
-    """Return whether losses of folds (F,) are less, by more than the standard error of the gain."""
+    """Return whether the mean of ``found`` (F,) is below that of ``best`` (F,).
+
+    The difference must exceed its standard error over the folds.
+    """
     if found.size != best.size:
         return False
     gain = best - found

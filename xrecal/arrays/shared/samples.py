@@ -1,4 +1,4 @@
-"""Sample of cases that does not depend on the chunks in which cases are read."""
+"""Sample of cases, which does not depend on the chunks in which a fit reads the cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from xrecal.typing import FloatArray, IntArray
 from .network import Cases
 
 SAMPLE = 10_000
-"""Number of cases from which a fit chooses centres, grids, landmarks and usual values."""
+"""Largest number of cases in the sample from which a fit chooses centres, grids, landmarks and
+usual values."""
 
 SEED = 0
 
@@ -46,9 +47,9 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
     Notes
     -----
-    Each case has a uniform number that depends only on its place and date, and the sample has the
-    cases with the smallest numbers. So joining the samples of several sets of cases gives the
-    sample of all cases [1]_. The time is O(n).
+    Each case has a hash, a uniform number that depends only on its place and date. The sample has
+    the cases with the smallest hashes. So :func:`join_samples` can make the sample of all cases
+    from the samples of several sets of cases [1]_. The time is O(n).
 
     References
     ----------
@@ -60,21 +61,21 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
 
 def join_samples(one: Sample, other: Sample, size: int = SAMPLE) -> Sample:
-    """Join two samples: return the sample of all their cases."""
+    """Join two samples: return the sample of the cases of both."""
     both = Cases(*(np.concatenate(parts) for parts in zip(one.cases, other.cases, strict=True)))
     draws = np.concatenate([one.draws, other.draws])
     return _smallest(both, draws, np.arange(draws.size), size)
 
 
 def usable(cases: Cases) -> IntArray:
-    """Mark usable cases (n,)."""
+    """Return True (n,) for each case with members, an observation and finite covariates."""
     mean, variance = cases.moments()
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(cases.observations)
     return np.asarray(known & np.isfinite(cases.covariates).all(1))
 
 
 def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sample:
-    """Return cases of some rows with the smallest draws, in ascending order of the draws."""
+    """Return the cases with the smallest hashes ``draws`` among some rows, sorted by hash."""
     rows = among[np.argsort(draws[among], kind="stable")[:size]]
     return Sample(cases.take(rows), draws[rows])
 
@@ -90,7 +91,7 @@ class Values(NamedTuple):
     """(3, p) smallest and largest value of all cases, and 0 if a 0 occurs, else NaN"""
 
     def usual(self, periods: Sequence[float | None]) -> FloatArray:
-        """Return numbers (1, p, 8) of :func:`xrecal.arrays.predictors.stacked`."""
+        """Return the usual values (1, p, 8); see :func:`xrecal.arrays.predictors.stacked`."""
         whole = self.draws.size < SAMPLE
         record = self.sample if whole else np.concatenate([self.sample, self.ends])
         each = [
@@ -100,7 +101,10 @@ class Values(NamedTuple):
 
 
 def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
-    """Sample predictors (n, p) of cases, by numbers of places and dates, without infinite ones."""
+    """Return predictors (n, p) of a sample of cases; infinite values count as missing.
+
+    The numbers of places (n,) and dates (n,) determine the cases in the sample.
+    """
     known = np.where(np.isfinite(values), values, np.nan)
     zero = np.where((known == 0).any(0), 0.0, np.nan)
     ends = np.stack(
@@ -110,7 +114,7 @@ def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
 
 
 def join_values(one: Values, other: Values) -> Values:
-    """Join the values of two sets of cases."""
+    """Join the values of two sets of cases: return those of all cases."""
     draws, sample = (np.concatenate(both) for both in zip(one[:2], other[:2], strict=True))
     pairs = zip((np.fmin, np.fmax, np.fmin), one.ends, other.ends, strict=True)
     return _fewest(draws, sample, np.stack([of(a, b) for of, a, b in pairs]))

@@ -14,14 +14,14 @@ from .cells import cell_averages
 from .landmarks import Landmarks
 
 BLOCK = 4096
-"""Number of cases with vectors in memory at once: 32 MB with 1000 landmarks."""
+"""Number of cases whose vectors are in memory at once; they take 32 MB with 1000 landmarks."""
 
 
 class Sums(NamedTuple):
     r"""Sums over cases with weights :math:`\omega`, vectors z and cell averages a of their errors.
 
-    Sums of several sets of cases add up, in any order, to the sums of all cases. With r landmarks
-    and J cells the sums have about r² + r J numbers.
+    The sums over several sets of cases add up, in any order, to the sums over all cases. With r
+    landmarks and J cells the sums have about r² + r J numbers.
     """
 
     square: FloatArray
@@ -40,7 +40,7 @@ class Sums(NamedTuple):
         return Sums(*(a + b for a, b in zip(self, other, strict=True)))
 
     def times(self, factor: float) -> Sums:
-        """Return the sums of the same cases with weights multiplied by a factor."""
+        """Return the sums over the same cases, with all weights multiplied by a factor."""
         return Sums(*(a * factor for a in self))
 
 
@@ -59,7 +59,7 @@ def all_of(parts: Iterable[Sums]) -> Sums:
 
 
 def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
-    """Return the sums over the cases of some parts (G,), possibly none."""
+    """Return the sums over the cases of the parts that ``which`` (G,) marks, possibly none."""
     kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
     return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
@@ -76,7 +76,7 @@ def sum_cases(
     Parameters
     ----------
     landmarks : Landmarks
-        r landmarks.
+        The r landmarks.
     grid : array of float, shape (J + 1,)
         Thresholds of errors.
     placed : array of float, shape (n, d)
@@ -98,8 +98,8 @@ def sum_cases(
 
     Notes
     -----
-    The time is O(r² + r (d + J)) per case, nearly all of it in BLAS. The memory is for 4096 cases
-    at a time.
+    The time is O(r² + r (d + J)) per case, nearly all of it in BLAS. The vectors of 4096 cases are
+    in memory at a time.
     """
     w = np.ones(len(errors)) if weights is None else np.asarray(weights, np.float64)
     if errors.ndim != 1 or placed.shape[:1] != errors.shape or w.shape != errors.shape:
@@ -153,7 +153,7 @@ def sum_parts(
     part: IntArray,
     n_parts: int,
 ) -> list[Sums]:
-    """Compute sums of each part; cases (n,) have the number of a part, or -1 for no part."""
+    """Compute sums over the cases of each part; a case without a part has the number -1."""
     return [
         sum_cases(landmarks, grid, placed[part == g], errors[part == g]) for g in range(n_parts)
     ]
