@@ -35,26 +35,30 @@ bounds. A pair has the lower and the upper bound; each is a number, "auto" or No
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""Arrays of choices or of fitted parameters at L locations; the keys are their names."""
+"""Arrays with a value for each of L locations. The keys are names of parameters, or of choices,
+which are the settings that a fit has chosen by cross-validation."""
 
 Chosen: TypeAlias = FitArrays | None
 """Choices that a fit uses; with None, the fit searches for choices."""
 
 CHOSEN_FROM = "chosen_from"
-"""Key of the number of places that chose settings together, in parameters and choices."""
+"""Key, in parameters and choices, of the number of places whose losses together chose the settings
+of a place."""
 
 N_HELD_OUT = 100
-"""Number of quantiles of a held-out forecast from which a pool learns the weights of components."""
+"""Number of quantiles that represent a held-out forecast when a pool learns the weights of its
+components."""
 
 
 class Trial(NamedTuple):
-    """Fit of a component of a pool, and the component's forecasts of held-out cases."""
+    """A pool's component, fitted to all cases, and its forecasts of held-out cases."""
 
     choices: FitArrays
     fitted: FitArrays
     held_out: FloatArray
-    """(L, 2, n, Q) quantiles of forecasts of n held-out cases: first from fits to the other folds,
-    then from fits to earlier cases alone"""
+    """(L, 2, n, Q) quantiles of forecasts of n held-out cases. Along the second axis, forecasts
+    from fits to the other folds come first, and forecasts from fits to earlier cases alone come
+    second."""
 
 
 ANY = -np.inf, np.inf
@@ -75,13 +79,13 @@ class Parameter:
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
     """Dimensions besides the locations, and their sizes. A size may be a function of the number of
-    slots, which are the positions for cases in the state."""
+    slots, the positions for cases in the state (the arrays that a model stores)."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ..., if the values are codes."""
     description: str = ""
-    """Meanings of the labels."""
+    """Text that explains the labels of the parameter."""
     labels: Sequence[str] = ()
-    """Labels along the dimension of a parameter with a single dimension."""
+    """Labels of the values, if the parameter has a single dimension besides the locations."""
     of_slots: bool = False
     """True if values are positions of cases; -1 means no case."""
     within: tuple[float, float] = FINITE
@@ -105,9 +109,9 @@ FROM_PLACES = {
 
 
 class SharedFits(NamedTuple):
-    """Shared fits that predict held-out cases, for L of the places that share them.
+    """Shared fits for each of L places; a shared fit learns from the cases of all places.
 
-    No fit has learned from the cases that it predicts.
+    The fits predict cases of the places, and no fit has learned from the cases that it predicts.
     """
 
     fits: npt.NDArray[Any]
@@ -115,7 +119,7 @@ class SharedFits(NamedTuple):
     :class:`xrecal.arrays.shared.held_out.InTime` for a method that keeps learning; None at a place
     without a shared fit"""
     place: IntArray
-    """(L,) number of the place in the shared fit, -1 for a place outside this fit"""
+    """(L,) number of each place in its shared fit; -1 if the fit does not contain the place"""
     here: npt.NDArray[Any]
     """(L, k) features of each place"""
 
@@ -135,15 +139,17 @@ class Cases:
     partners: tuple[FloatArray, ...] = ()
     """(L, n) observations of each further variable of a joint fit."""
     shared: SharedFits | None = None
-    """Fits of a component that places share; None without such a component."""
+    """Fits of a pool's component that all places share; None if no component is shared."""
     common: Record | Timeline | None = None
-    """Record that a first pass over places fills, or the common regrets that the pass found."""
+    """Regrets of an online pool's experts. In a first pass over a sample of the places, this is the
+    record that collects the regrets. Later it is the common regrets that the first pass found."""
     foretold: npt.NDArray[Any] | None = None
-    """(L,) results of :meth:`Method.foretell_locations`, if known already."""
+    """(L,) objects with the results of :meth:`Method.foretell_locations`, if known already."""
     mean: FloatArray | None = None
     """(L, n) means of the forecasts, if known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
-    """Cache of centres that CKMEs fitted to some of the cases; several methods share this cache."""
+    """Cache of the centres from which CKMEs measure errors, as fitted to some of the cases. Several
+    methods share this cache."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
     """Cache of distances between the forecasts of each location. Several CKMEs that compare the
     same forecasts use one cache."""
@@ -168,14 +174,14 @@ class Cases:
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:
-        """Return all cases, but without the observations of cases not in ``train`` (L, n).
+        """Return all cases, but only the cases in ``train`` (L, n) keep their observations.
 
         Methods then learn from the cases in ``train`` alone.
         """
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def select(self, which: IntArray) -> Cases:
-        """Return the cases at some positions (k,), without all other cases."""
+        """Return only the cases at some positions (k,)."""
         squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
         new = self.as_new(which)
         observed, axis = self.observations[:, which], self.axis.take(which)
@@ -201,7 +207,8 @@ class NewCases:
     covariates: Covariates
     """Covariates (L, T, p)."""
     across: FloatArray | None = None
-    """(L, T, n) squared energy distances to the forecasts of the n cases, if known already."""
+    """(L, T, n) squared energy distances between new forecasts and forecasts of n past cases, if
+    known already."""
 
     def take(self, block: slice | IntArray) -> NewCases:
         """Return the forecasts of some of the locations."""
@@ -209,7 +216,7 @@ class NewCases:
 
 
 class Variables(NamedTuple):
-    """Variables that a method compares together: member k of all variables is a vector."""
+    """Variables that a method compares together. Member k of each variable gives one vector."""
 
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
@@ -230,30 +237,35 @@ class Method(ABC):
 
     output: ClassVar[Output] = "weighted"
     keeps_cases: ClassVar[bool] = False
-    """True if the method compares new forecasts with past ones, which the state then stores."""
+    """True if the method compares new forecasts with past forecasts. The state of a model, which is
+    the arrays that it stores, then contains the past forecasts."""
     recalibrates: ClassVar[bool] = True
-    """True if the method changes forecasts, rather than issuing the raw forecasts."""
+    """True if the method changes forecasts; False if it issues the raw forecasts."""
     by_sums: ClassVar[bool] = False
-    """True if the method learns from many places at once, by sums over chunks of cases."""
+    """True if one fit of the method learns from the cases of many places, by sums over chunks of
+    cases."""
     joins_variables: ClassVar[bool] = False
     """True if :class:`VectorCKME` accepts the method, to compare vectors or points on a circle."""
     updates: ClassVar[bool] = True
     """True if an update can add cases to a fit of the method."""
     relearns: ClassVar[bool] = False
-    """True if an update makes the method learn from all cases again. A method that stores forecasts
-    then computes its parameters of each case again, too."""
+    """True if an update makes the method learn from all cases again. If the method stores
+    forecasts, it then also computes the parameters with a value for each case again."""
     keeps_sums: bool = False
-    """True if the method is a shared component that keeps learning from sums in the state."""
+    """True if the method is a pool's component that all places share, and updates add new cases to
+    its sums in the state."""
     keeps_choices: ClassVar[bool] = False
-    """True if an update of a pool adds cases to the method, but does not fit the method again."""
+    """True if an update of a pool adds cases to the method, but leaves its fitted parameters as
+    they are."""
     in_order: ClassVar[bool] = False
     """True if the method learns from one case after another, so the order of cases matters."""
 
     in_common: ClassVar[tuple[str, ...]] = ()
-    """Names of parameters that contain common regrets, which a first pass over places computes."""
+    """Names of parameters that contain common regrets. A first pass over a sample of the places
+    computes common regrets."""
 
     exchangeable: bool = True
-    """True if members have no names, so that their order means nothing."""
+    """True if members have no names and their order has no meaning."""
 
     delay: int | str | None = None
     """Time from the valid time of an observation until it is known; None if the method has no such
@@ -268,7 +280,7 @@ class Method(ABC):
 
     @property
     def between(self) -> Between | None:
-        """Definition of quantiles between members; None if the CDF has steps at the members."""
+        """Rule for quantiles between members; None if the CDF has steps at the members."""
         return None
 
     @property
@@ -307,7 +319,7 @@ class Method(ABC):
 
     @property
     def not_by_sums(self) -> str | None:
-        """End of a message: why places cannot share one fit to many pooled cases, and what to type.
+        """End of an error message: the obstacle to one fit to many pooled cases, and what to type.
 
         The property is None if places can share a fit.
         """
@@ -316,7 +328,7 @@ class Method(ABC):
 
     @property
     def shared_by_places(self) -> Method | None:
-        """Method of a pool's shared component, if a fit pools many cases and each place has a pool.
+        """Method of the component that all places share, if a fit pools many cases.
 
         The property is None if the method is not a pool.
         """
@@ -343,11 +355,11 @@ class Method(ABC):
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """Supports of the components that a pool makes of the method; None means no support."""
+        """Kinds of members, each for one component of a pool; None for methods with one kind."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
-        """Return the method of the component of a pool that has this support."""
+        """Return the method with one support, as a component of a pool uses it."""
         return self
 
     @property
@@ -359,7 +371,7 @@ class Method(ABC):
     def name_in_pool(self) -> str:
         """First part of the labels that the method's components have in a pool.
 
-        Covariates and the support follow in these labels.
+        In these labels, the covariates and the support come after this part.
         """
         return type(self).__name__.lower()
 
@@ -367,8 +379,8 @@ class Method(ABC):
         """Return the position of each member's past case, and the component of each member.
 
         The position is -1 if a member belongs to no past case. ``n`` is the number of slots, which
-        are the positions for cases in the state. The components are None if the method has no
-        blocks of members.
+        are the positions for cases in the state. The second result is None if the members do not
+        come from several components.
         """
         return np.arange(n), None
 
@@ -382,7 +394,7 @@ class Method(ABC):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components whose weights are learned from held-out forecasts."""
+        """Number of components whose weights a pool learns from held-out forecasts, or 0."""
         return 0
 
     @property
@@ -407,7 +419,7 @@ class Method(ABC):
 
     @property
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of choices, with the sizes of their axes after the axis of places.
+        """Names of the choices, and the size of each choice at one place.
 
         The property is empty if the method has no choices.
         """
@@ -415,14 +427,14 @@ class Method(ABC):
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Names and sizes of the losses that places need to choose together.
+        """Names and sizes of the losses by which several places choose their settings together.
 
         Fits do not need these losses.
         """
         return {}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Search for choices (L, ...), which fits to these or other cases can use.
+        """Choose settings (L, ...) by cross-validation, for fits to these or other cases.
 
         The result is empty if the method has nothing to choose.
         """
@@ -431,8 +443,9 @@ class Method(ABC):
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """Return choices (1, ...) for all places of a kind, from choices (L, ...) at a sample.
 
-        The result includes the evidence of all places if :meth:`with_own` needs the evidence.
-        ``in_pool`` is true for a component of a pool: other components then balance its errors.
+        If :meth:`with_own` needs further numbers of all places, such as mean scores, the result
+        includes these numbers too. ``in_pool`` is true for a component of a pool, whose errors
+        other components can balance.
         """
         return {}
 
@@ -441,8 +454,8 @@ class Method(ABC):
     ) -> FitArrays:
         """Return choices (L, ...) that lie between joint choices and the places' own choices.
 
-        A ``share`` (L,) of 1 gives the own choices. A place without choices of its own gets the
-        joint choices.
+        ``share`` (L,) is the weight of the own choices: 1 returns the own choices, and 0 returns
+        the joint choices. A place without choices of its own gets the joint choices.
         """
         return together
 
@@ -474,7 +487,7 @@ class Method(ABC):
     ) -> tuple[Distribution, FloatArray]:
         """Return the recalibrated forecasts (L, T) and the novelty (L, T) of the raw forecasts.
 
-        A method overrides this if one comparison with past forecasts gives both results.
+        A method overrides this function if one comparison with past forecasts gives both results.
         """
         issued = self.predict_locations(new, cases, fitted)
         return issued, self.novelty_locations(new, cases, fitted)
@@ -484,7 +497,7 @@ class Method(ABC):
         return np.full(new.forecasts.loc.shape[:2], np.nan)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return parameters of the added cases (L, n): only parameters with a value for each case.
+        """Return the parameters that have a value for each case, for the added cases (L, n).
 
         ``fitted`` has all other parameters and the status. ``slots`` (n,) has the position of each
         added case among all cases, in the order in which the model got them.
@@ -500,10 +513,10 @@ class Method(ABC):
         return self.fit_locations(cases, min_samples)
 
     def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Any]:
-        """Return inputs of :meth:`relearn_locations` for each of L locations, in L objects.
+        """Return L objects, with results for :meth:`relearn_locations` at each location.
 
-        This computation takes long, so an update runs it once, before a first pass over some of
-        the locations.
+        An update may run :meth:`relearn_locations` twice for some locations, once in a first pass.
+        This computation takes long, so the update runs it only once, before both passes.
         """
         return [None] * len(cases.observations)
 
@@ -514,7 +527,7 @@ def is_method(value: object) -> TypeGuard[Method]:
 
 
 def between(together: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
-    """Return weighted means (L, ...) of joint numbers and own numbers, which have a share (L,).
+    """Return means (L, ...) of joint and own numbers; own numbers have the weight ``share`` (L,).
 
     The result is the joint number where the own number is NaN.
     """
@@ -535,7 +548,7 @@ def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
 
 
 def equally_likely(members: FloatArray, dtype: npt.DTypeLike, form: type[E]) -> E:
-    """Return distributions of a form, whose members (L, T, k) have equal weights.
+    """Return distributions of the class ``form`` whose members (L, T, k) have equal weights.
 
     The weight of a missing member is NaN.
     """

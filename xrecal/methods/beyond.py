@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 SPIKES = 0.025
-"""Share of the past observations, on each side, that :func:`shares_left` treats as exceptional."""
+"""Share of the past observations that :func:`shares_left` treats as exceptional: this share of the
+lowest and this share of the highest observations."""
 
 
 def shares_left(
@@ -31,13 +32,13 @@ def shares_left(
     """Return factors (L, T, 1) for the weights of past observations and of other members.
 
     Past observations (L, n) have weights that sum to ``of_observations`` (L,). The other members,
-    ``beside``, have a share ``own`` (L,) of the mass. Past observations keep the smaller of two
-    shares of their weight: one minus the ``novelty`` (L, T), if it is known, and the share of the
-    other members' mass that lies in the observed range. The other members get the weight that
-    observations lose. Novelty alone reacts late: a forecast as extreme as the most extreme past
-    forecast has a small novelty, although half of the possible values may lie outside the observed
-    range. A few exceptional observations must not define the observed range, so the range excludes
-    the share :data:`SPIKES` of the observations on each side.
+    ``beside``, get the weight ``own`` (L,) and the weight that past observations lose. Past
+    observations keep the smaller of two shares of their weight. The first share is one minus the
+    ``novelty`` (L, T), if it is known. The second share is the part of the other members' mass that
+    lies in the observed range. Novelty alone reacts late: a forecast as extreme as the most extreme
+    past forecast has a small novelty, although half of the possible values may lie outside the
+    observed range. A few exceptional observations must not define the observed range, so the range
+    excludes the share :data:`SPIKES` of the observations on each side.
     """
     members, mass = beside
     assert mass is not None
@@ -55,7 +56,7 @@ def shares_left(
 
 
 def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends (L, 1) of the range of past observations (L, n), without exceptional ones."""
+    """Return both ends (L, 1) of the range of past observations (L, n) that are not exceptional."""
     xp = namespace(past)
     known = xp.isfinite(past)
     ascending = xp.sort(xp.where(known, past, float("inf")), axis=-1)
@@ -91,15 +92,16 @@ FITTED = {
 """Names and descriptions of the parameters of tails in the state."""
 
 COPIES = 12
-"""Number of copies of weighted ensembles in memory while :func:`tailed` adds tails to them."""
+"""Number of arrays, each as large as the weighted ensembles, that :func:`tailed` needs in
+memory."""
 
 CACHED = 300_000
-"""Largest size in bytes of arrays for many successive operations. Such an array stays in the cache
-of the processor."""
+"""Largest size in bytes of arrays on which many operations run one after another. An array of this
+size stays in the cache of the processor, which saves time."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Append the members of tails, which belong to no case, to cases and components of members."""
+    """Append entries for the members of tails, with case -1, to cases and components of members."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS
@@ -133,9 +135,10 @@ def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
 def tails_of_mixture(
     quantiles: FloatArray, weight: FloatArray, observations: FloatArray, bounds: FloatArray
 ) -> Tails:
-    """Learn the tails of a mixture from observations (L, n) beyond held-out forecasts.
+    """Learn the tails of a pool's mixture from observations (L, n) outside held-out forecasts.
 
-    These forecasts are mixtures of the components' quantiles (L, C, n, Q) with weights (L, C).
+    Each held-out forecast is a mixture of quantiles (L, C, n, Q) of the pool's C components, with
+    weights (L, C).
     """
     from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
 

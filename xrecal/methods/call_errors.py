@@ -1,4 +1,4 @@
-"""Errors of calls that do not match a signature: the mistake, and the correct call."""
+"""Messages for calls that do not match a signature: they name the mistake and the correct call."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ NEEDED = {
     "reference": "another forecast of the same cases, such as the raw one",
     "threshold": "a value of the variable, or several",
 }
-"""Descriptions of parameters that some docstrings do not describe."""
+"""Descriptions of parameters, for functions whose docstrings do not describe them."""
 
 _BEHIND: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
 """The original function of each function that :func:`explained` has made."""
 
 
 def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator: wrong calls of a function then raise ``TypeError`` with the correct call.
+    """Return a decorator that adds the correct call to the ``TypeError`` of a wrong call.
 
-    ``call`` is the text of a call before the parentheses. If this text begins with ``xrecal.``,
-    pickle finds the decorated function under this name. One call of the function issues each
-    warning of :func:`~xrecal.chunks.warnings.warn_once` once.
+    ``call`` is the text that users type before the parentheses, such as ``xrecal.compare``. If this
+    text begins with ``xrecal.``, pickle finds the decorated function under this name. Each call of
+    the decorated function issues a warning of :func:`~xrecal.chunks.warnings.warn_once` at most
+    once.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -122,7 +123,7 @@ def _explanation(
 
 
 def _described(function: Callable[..., Any], name: str) -> str:
-    """Return the type of a parameter in parentheses, from the docstring; else an empty text."""
+    """Return a parameter's type in the docstring, in parentheses; empty if there is no type."""
     text = inspect.getdoc(function) or ""
     line = re.search(rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)$", text, re.MULTILINE)
     description = NEEDED.get(name) if line is None else line[1]
@@ -132,7 +133,7 @@ def _described(function: Callable[..., Any], name: str) -> str:
 def _misplaced_settings(
     call: str, unknown: Mapping[str, Any], method: object, parameters: Mapping[str, Any]
 ) -> str | None:
-    """Return a text about parameters of a call that are settings of a method.
+    """Return a message for a call that passes settings of a method as parameters.
 
     The result is None if the first unknown parameter does not resemble a setting.
     """

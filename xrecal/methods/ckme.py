@@ -57,8 +57,8 @@ BY_SUMS = {
     "solver": ("auto", "lowrank"),
     "support": ("auto", "errors", "standardised"),
 }
-"""Values of settings with which places can share a fit to many cases. A shared fit does not compare
-cases one by one, and its members are standardised errors."""
+"""Values of settings that a shared fit allows, which is one fit to many cases of several places. A
+shared fit does not compare cases one by one, and its members are standardised errors."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,58 +73,61 @@ class CKME(Settings):
     Parameters
     ----------
     kernel : {"gaussian", "laplace"}
-        Formula for the similarity of two forecasts, whose squared energy distance is D²:
-        exp(-D²/s) or exp(-D/s).
+        Formula for the similarity of two forecasts: exp(-D²/s) or exp(-D/s), where D² is their
+        squared energy distance.
     bandwidth : "median", "cv" or float
         The number s. "median" is the median over pairs of different forecasts, of D² for the
         Gaussian kernel and of D for the Laplace kernel. "cv" chooses by cross-validation among 1, 4
         and 16 times this median. A number has the unit of the variable; for the Laplace kernel it
         has the square root of this unit.
     ridge : "cv" or float
-        Regularisation λ of (K + λ n I)⁻¹. "cv" chooses λ by cross-validation.
+        Regularisation λ in the inverse (K + λ n I)⁻¹, where K is the matrix of similarities of n
+        cases. A large λ makes the weights of the cases more equal. "cv" chooses λ by
+        cross-validation.
     loss : {"crps", "laplace"}
         Loss that cross-validation minimises: the CRPS of held-out cases, or the distance between
         the forecast and the observation in the space of a Laplace kernel.
     folds : {"auto", "year", "block", "random"}
         Cases that cross-validation holds out together: years, five contiguous blocks, or five
         random parts. Random parts make scores too good if cases are autocorrelated. "auto" means
-        years if the cases have five years or more, and blocks otherwise. If the folds are years of
-        several cases, the fit uses the largest ridge unless the best ridge is better by at least
-        one standard error over the years.
+        years if the cases have five years or more, and blocks otherwise. If the folds are years
+        with several cases each, the fit uses the largest ridge, unless the CRPS of the best ridge
+        is smaller by at least one standard error over the years.
     gap : int, str or timedelta
         Width of the gap on both sides of the held-out cases: a number of cases, or a length of time
         such as "5D" or "12h". The fit does not learn from cases in the gap.
     projection : {"euclidean", "energy"}
         Step that turns weights, some of which may be negative, into probabilities. "euclidean"
-        takes the probabilities that are nearest to the weights. "energy" takes the distribution
-        that is nearest to the weighted members in energy distance.
+        takes the probabilities that are nearest to the weights in Euclidean distance. "energy"
+        takes the probabilities for which the distribution of the members is nearest in energy
+        distance.
     solver : {"auto", "exact", "lowrank"}
         Computation of the weights. "exact" needs O(n³) time for n cases. "lowrank" needs O(n r²)
         time: r landmarks, at most 1000, represent all cases. "lowrank" uses as many landmarks as
-        the ridge needs, and chooses settings on a part of the held-out cases. "auto" is "exact" for
-        up to 250 cases of a location, and always with the Laplace kernel, which landmarks
-        approximate badly. Otherwise "auto" is "lowrank".
+        the ridge needs, and chooses settings by its forecasts of some of the cases. "auto" is
+        "exact" for up to 250 cases of a location, and always with the Laplace kernel, which
+        landmarks approximate badly. Otherwise "auto" is "lowrank".
     support : {"observations", "errors", "auto"}, or one kind of errors
         Values that members may have. "observations": past observations, so no member lies outside
-        the observed range. "errors": past errors added to a centre of the forecast. Errors are of
-        four kinds. ``"mean"`` has the forecast mean as its centre, and ``"regression"`` has a
-        regression on the forecast mean. ``"standardised"`` has errors in units of the spread that
-        EMOS gives, and ``"ratio"`` has ratios to the forecast mean. "errors" selects the kind with
-        the smallest CRPS on held-out cases, and "auto" selects the best of these kinds and
-        observations. Predictors are covariates other than the season. ``"regression_plain"`` and
-        ``"standardised_plain"`` are like the kinds without ``_plain``, but their centres do not use
-        predictors. ``"standardised_both"`` selects ``"standardised_plain"`` or ``"standardised"``.
-        Each fold fits centres of its own. ``CKME(support="observations")`` is the CKME as it was
-        published.
+        the observed range. "errors": past errors added to a centre, which is a value computed from
+        the forecast. Errors are of four kinds. The centre of ``"mean"`` is the forecast mean, and
+        the centre of ``"regression"`` is a regression on the forecast mean. ``"standardised"`` has
+        errors in units of the spread that EMOS gives, and ``"ratio"`` has ratios of the observation
+        to the forecast mean. "errors" selects the kind with the smallest CRPS on held-out cases,
+        and "auto" selects the best of these kinds and observations. Predictors are covariates other
+        than the season. ``"regression_plain"`` and ``"standardised_plain"`` are like the kinds
+        without ``_plain``, but their centres do not use predictors. ``"standardised_both"`` selects
+        ``"standardised_plain"`` or ``"standardised"``. Cross-validation fits the centres again for
+        each fold. ``CKME(support="observations")`` is the CKME as it was published.
     tails : "auto" or None
         Distribution beyond the largest past error, if members are errors. "auto": a generalised
         Pareto tail replaces the outermost 5 to 10 % of the mass, on each side without a bound.
         None: no tail.
     novelty : "auto" or None
-        Used with ``support="auto"``, at places where the fit selects past observations. "auto":
-        past observations lose weight to past errors added to the forecast. They lose weight if the
-        forecast is unlike past forecasts, or if these errors put much of the mass outside the
-        observed range. None: past observations keep their weight.
+        This setting has an effect with ``support="auto"``, at places where the fit selects past
+        observations. "auto": past observations lose weight to past errors added to the forecast.
+        They lose weight if the forecast is unlike past forecasts, or if these errors put much of
+        the mass outside the observed range. None: past observations keep their weight.
     half_life : timedelta, float or "cv", optional
         Age at which a past case has half the weight of a new case; a number is in days. A half-life
         helps if the forecast system changes. "cv" chooses the half-life with which past cases
@@ -141,9 +144,9 @@ class CKME(Settings):
         that they do not count.
     compare : {"forecasts", "shapes"}
         Part of the forecasts that the kernel compares. "forecasts" compares whole forecasts.
-        "shapes" compares forecasts without their means, so by spread and form. Past forecasts of
-        similar shape then count, whatever their mean. The errors of these forecasts are in units of
-        the spread that EMOS gives, or they are ratios to the mean.
+        "shapes" compares spread and form of the forecasts, without their means. With "shapes", past
+        forecasts of similar shape get large weights, whatever their mean. The members are then
+        errors in units of the spread that EMOS gives, or ratios to the mean.
     year_start : str or int, optional
         Date at which years of cases begin, such as "07-01", or a month. By default, years begin in
         the largest part of the calendar without cases, so that no winter is cut in two. Years begin
@@ -151,9 +154,9 @@ class CKME(Settings):
 
     Notes
     -----
-    A fit that places share, as with ``pool=`` and more than 1500 cases, has standardised errors as
-    members, and its kernel compares shapes. Such a fit accepts any ``gap``, ``year_start``, and
-    ``half_life`` in days.
+    With ``pool=`` and more than 1500 cases, places share one fit. Its members are standardised
+    errors, and its kernel compares shapes. A shared fit accepts any ``gap``, any ``year_start``,
+    and a ``half_life`` in days.
 
     Examples
     --------
@@ -280,7 +283,7 @@ class CKME(Settings):
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Return the position of each member's past case, -1 in tails, and its component."""
+        """Return the position of each member's past case (-1 in tails), and its component."""
         cases, components = np.arange(n), ["errors"] * n
         if self.gives_way:
             cases = np.concatenate([cases, cases])
@@ -290,7 +293,7 @@ class CKME(Settings):
         return (cases, components) if self.tails is None else with_tail_slots(cases, components)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters: bandwidth, ridge, and further choices that the settings allow."""
+        """Return the parameters: bandwidth, ridge, and others that depend on the settings."""
         kept = {
             ("ridge", "bandwidth"): True,
             ("strength", "precision"): n_features > 0,
@@ -308,13 +311,14 @@ class CKME(Settings):
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters of the method as a component of a pool.
 
-        They have no errors that replace past observations, because other components replace these.
+        They have no errors that replace past observations, because other components of the pool
+        replace past observations.
         """
         own = replace(self, novelty=None).parameters(n_features)
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
-        """Return the number of columns of matrices for n cases of a location: n or landmarks."""
+        """Return the number of columns of matrices: n for n cases, or the number of landmarks."""
         from xrecal.arrays.ckme.solvers import is_low_rank
 
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
@@ -387,14 +391,14 @@ class CKME(Settings):
 
     @property
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Fields of :class:`xrecal.arrays.ckme.embedding.Choices` with one number per location."""
+        """Names of the fields of ``Choices`` that have one number per location, with size ()."""
         from xrecal.arrays.ckme.embedding import TABLES, Choices
 
         return {name: () for name in Choices._fields if name not in TABLES}
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Size of the losses of all candidates at a location.
+        """Size of the losses at a location, one loss for each candidate of cross-validation.
 
         See :class:`xrecal.arrays.ckme.embedding.Choices`.
         """
@@ -444,7 +448,7 @@ class CKME(Settings):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Return a trial of each support; one search finds the choices of all supports."""
+        """Return a trial of each support; a single search finds the choices of all supports."""
         from xrecal.arrays.ckme.ckme import choose_and_fit_each
 
         given = self.array_arguments(cases, min_samples)
@@ -491,7 +495,7 @@ class CKME(Settings):
         return joined(cases.observations, observed * keeps, errors, gets), novelty
 
     def _with_tails(self, issued: Empirical, cases: Cases, fitted: FittedCKME) -> Empirical:
-        """Return weighted ensembles, with tails if the settings ask for tails."""
+        """Return weighted ensembles, with tails unless the settings exclude tails."""
         from xrecal.arrays.ckme.errors import case_tails
 
         if self.tails is None or self.shares_members:
@@ -527,7 +531,7 @@ class CKME(Settings):
 
 
 def as_choices(choices: FitArrays | None) -> Choices | None:
-    """Return choices in the form of the array layer, with codes as integers; None stays None."""
+    """Return choices in the form of the array layer, with integer codes; None if there are none."""
     from xrecal.arrays.ckme.embedding import Choices
 
     if choices is None:

@@ -20,7 +20,8 @@ Support: TypeAlias = Literal[
     "standardised_plain",
     "standardised_both",
 ]
-"""Settings of the support: past observations, one or several kinds of errors, or "auto"."""
+"""Allowed values of the setting ``support``, the kind of members: past observations, one or several
+kinds of past errors, or "auto"."""
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -36,7 +37,8 @@ CHOICES = {
 """Allowed values of settings."""
 
 PLAIN = ("regression_plain", "standardised_plain")
-"""Kinds of errors around a centre that does not use predictors."""
+"""Kinds of errors from a centre that does not use predictors. A centre is a value computed from the
+forecast; predictors are covariates other than the season."""
 
 ERRORS = ("mean", "regression", "standardised", "ratio", *PLAIN)
 """All kinds of errors."""
@@ -47,16 +49,19 @@ SUPPORTS = {
     "standardised_both": ("standardised", "standardised_plain"),
     **{support: (support,) for support in ("observations", *ERRORS)},
 }
-"""Kinds of support, by their names in the array layer, that each setting allows."""
+"""Kinds of members from which the fit chooses, for each value of the setting ``support``."""
 
 OF_SHAPES = ("standardised", "ratio", "standardised_plain")
-"""Kinds of support for a kernel that compares shapes: members of these kinds restore the mean."""
+"""Kinds of members that a kernel which compares shapes allows. Shapes are forecasts without their
+means, and members of these kinds restore the mean."""
 
 STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Candidates for the exponent of the kernel on covariates."""
+"""Candidates for the exponent of the kernel that compares covariates. With 0, covariates have no
+effect."""
 
 WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Candidates with ``bandwidth="cv"``: pairs of a bandwidth factor and an exponent."""
+"""Candidates with ``bandwidth="cv"``: pairs of a factor of the median bandwidth and an exponent of
+the kernel that compares covariates."""
 
 WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
 """Candidates with ``bandwidth="cv"`` if the kernel compares shapes, as pairs like :data:`WIDE`."""
@@ -72,9 +77,9 @@ KERNELS = {
     ("shapes", False): WIDE_ALONE,
     ("shapes", True): WIDE_OF_SHAPES,
 }
-"""Candidates: pairs of a bandwidth factor and an exponent. The first part of a key is the setting
-``compare`` with ``bandwidth="cv"``, and None with other bandwidths. The second part is true if
-there are covariates."""
+"""Candidates as pairs like :data:`WIDE`, for each combination of settings. The first part of a key
+is the setting ``compare`` with ``bandwidth="cv"``, and None with other bandwidths. The second part
+is true if there are covariates."""
 
 CENTRES = (
     "observations",
@@ -85,10 +90,12 @@ CENTRES = (
     "errors_around_regression_without_predictors",
     "errors_in_units_of_emos_spread_without_predictors",
 )
-"""Names of the supports in the state; the state stores their positions."""
+"""Names of the kinds of members. The state (the arrays of a model) stores the position of a name in
+this tuple."""
 
 FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
-"""Dimensions of the state."""
+"""Names of dimensions of parameters: features of covariates, coefficients of a centre and its
+spread, and landmarks."""
 
 
 _OF_FEATURES, _OF_COEFFICIENTS, _OF_LANDMARKS = {FEATURE: 0}, {COEFFICIENT: 0}, {RANK: 0}
@@ -124,5 +131,5 @@ KEPT = {
         of_slots=True,
     ),
 }
-"""Parameters of a CKME in the state. Sizes of 0 stand for sizes that settings and cases
-determine."""
+"""Parameters of a CKME in the state. A size of 0 is a placeholder; settings and cases determine the
+size."""

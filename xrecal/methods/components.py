@@ -36,14 +36,15 @@ CASES = "calibration"
 """Name of the dimension along which parameters have a value for each case."""
 
 MOST_NAMED = 3
-"""Largest number of covariates, besides the season, that the label of a component names. A label
-with more covariates has only their number."""
+"""Largest number of covariates, besides the season, that appear by name in the label of a
+component. For more covariates, the label has only their number."""
 
 COMPONENT = "component"
-"""Dimension of the weights in the state."""
+"""Name of the dimension of a pool's weights in the state."""
 
 OBSERVATIONS = "observations"
-"""Name of the block of members with past observations."""
+"""Name of the block of members that are past observations. The members of a pool's forecast are in
+blocks, such as one block for each component."""
 
 MEMBERS = {
     "observations": "past observations",
@@ -54,19 +55,19 @@ MEMBERS = {
     "regression_plain": "past errors around a regression on the forecast mean, without predictors",
     "standardised_plain": "past errors in units of the spread that EMOS without predictors gives",
 }
-"""Descriptions of the members of a CKME, for each support."""
+"""Descriptions of the members of a CKME, for each value of its setting ``support``."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A method whose forecasts a pool mixes; for a CKME, the method with one of its supports."""
+    """A method whose forecasts a pool mixes; a CKME has a single kind of members (support)."""
 
     label: str
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Number of features of the season, if the component has covariates but lacks the season that
-    other components have; else 0."""
+    """Number of features of the season, if the component has covariates without the season while
+    other components have the season; else 0."""
 
     @property
     def meaning(self) -> str:
@@ -86,7 +87,7 @@ class Component:
 
     @cached_property
     def block(self) -> str:
-        """Name of the block with the members of the component."""
+        """Name of the block, in the pool's forecasts, that has the members of the component."""
         return OBSERVATIONS if self.on_observations else self.label
 
     @cached_property
@@ -97,8 +98,8 @@ class Component:
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters of the method; ``n_features`` counts the features of the pool.
 
-        Parameters for updates are left out, because a pool stores forecasts for its updates. A
-        shared method that keeps learning has these parameters too.
+        Parameters that only updates need are left out, because a pool stores the past forecasts for
+        its updates. They are included if the method has ``keeps_sums``.
         """
         n_own = max(n_features - self.n_lacking, 1) if self.method.covariates else 0
         return _own_parameters(self.method, n_own)
@@ -113,8 +114,8 @@ class Component:
     def dim(self, name: str) -> str:
         """Return the name of a parameter's dimension in the state of the pool.
 
-        The label comes before the name, except for the dimension of cases and dimensions of a
-        shared fit.
+        The result is the label and the name. For the dimension of cases, and for dimensions of a
+        shared fit, it is the name alone.
         """
         return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
 
@@ -124,11 +125,11 @@ class Component:
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
     def named_as_choices(self, own: Mapping[str, T]) -> dict[str, T]:
-        """Return values of the component's choices, named as in the choices of a pool."""
+        """Return values of the component's choices, under the names that a pool uses for them."""
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
-        """Select the choices of the component from those of a pool; names then lack the label."""
+        """Select the component's choices from a pool's choices, and remove the label from names."""
         start = f"{self.label}."
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
@@ -139,7 +140,7 @@ class Component:
         return self.named_as_choices(one)
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> Arrays:
-        """Mix joint and own choices (L, ...) of the component, from the choices of a pool."""
+        """Return choices (L, ...) of the component, between joint and own choices of a pool."""
         of_all, of_place = (self.own_choices(choices) for choices in (together, own))
         one = self.forecaster.with_own(of_all, of_place, share, in_pool=True)
         return self.named_as_choices(one)
@@ -160,7 +161,7 @@ class Component:
     def predict(
         self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
     ) -> Distribution:
-        """Return forecasts (L, T) by a pool's state; at a ``weight`` (L,) of 0 they may be NaN."""
+        """Return forecasts (L, T) of the component; NaN is allowed where ``weight`` (L,) is 0."""
         own = self.taken_from(fitted)
         if self.support is not None:
             own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # saves time
@@ -169,14 +170,14 @@ class Component:
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Return a method's parameters in a pool; parameters for updates only with ``keeps_sums``."""
+    """Return a method's parameters in a pool, without parameters that only updates need."""
     every = method.parameters_in_pool(n_features)
     kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
     return MappingProxyType(kept)
 
 
 def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
-    """Return the parameters of components as a pool stores them, and the joint ``status``."""
+    """Return the parameters of components as a pool stores them, and one ``status`` of the pool."""
     state: Arrays = {}
     for component, fitted in fits:
         status = np.asarray(fitted["status"], np.int64) | state.get("status", 0)
@@ -197,7 +198,7 @@ def updated_together(
 
 
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
-    """Return the components of a pool of methods, in the order of their fits."""
+    """Return the components that a pool makes of its methods, in the order of the methods."""
     components: list[Component] = []
     taken: list[str] = []
     in_season = any(SEASON in method.covariates for method in methods)
@@ -215,7 +216,7 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the covariates in a label: their names, or "season" and the number of the others."""
+    """Return the parts of a label that give covariates: names, or "season" and a number."""
     beside = [name for name in covariates if name != SEASON]
     if len(beside) <= MOST_NAMED:
         return covariates
@@ -223,7 +224,7 @@ def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def require_same_covariates(methods: Iterable[Method], names: tuple[str, ...]) -> None:
-    """Raise ValueError unless each method has all covariates, all but the season, or none."""
+    """Raise ValueError unless each method has all ``names``, all but the season, or none."""
     given = [method.covariates for method in methods]
     if not {*given} <= {(), names, tuple(name for name in names if name != SEASON)}:
         raise ValueError(
@@ -237,9 +238,9 @@ def held_out_by_refits(
 ) -> FloatArray:
     """Return quantiles (L, 2, n, Q) of each case, from fits that have not learned from this case.
 
-    The first quantiles come from fits without the fold of the case. The second quantiles come from
-    fits to earlier cases alone. Both kinds of fits leave out the cases within a gap around the
-    forecast cases. Years of cases begin on ``year_start``.
+    Along the second axis, the first quantiles come from fits without the fold of the case, and the
+    second quantiles come from fits to earlier cases alone. All fits also leave out the cases within
+    a gap around the cases that they forecast. Years of cases begin on ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
@@ -284,7 +285,8 @@ def _forecast(
 ) -> None:
     """Fill in quantiles (L, n, Q) of the cases ``held`` (L, n).
 
-    The quantiles come from ``issued`` (L, n, Q), or from a fit to ``learned`` if that is None.
+    The quantiles come from ``issued`` (L, n, Q), or from a fit to ``learned`` if ``issued`` is
+    None.
     """
     which = np.flatnonzero(held.any(0))
     if which.size == 0:
@@ -299,7 +301,7 @@ def _forecast(
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
-    """Return quantiles (L, k, Q) of the cases at positions (k,), from a fit to the usable cases."""
+    """Return quantiles (L, k, Q) of the cases at positions (k,), from a fit to ``learned``."""
     fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
     if type(issued) is Empirical:  # rounding must not decide on which side of a step a level lies
@@ -308,7 +310,7 @@ def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
 
 
 def keep_within(values: FloatArray, bounds: FloatArray) -> None:
-    """Move values (L, ...) beyond bounds (L, 2), as in some raw forecasts, to the bounds."""
+    """Move values (L, ...) beyond bounds (L, 2), which some raw forecasts have, to the bounds."""
     if np.isfinite(bounds).any():
         low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
         np.clip(values, low, high, out=values)
@@ -324,7 +326,7 @@ class Forecasting:
         self._known: dict[str, Distribution] = {}
 
     def of(self, component: Component, weight: FloatArray) -> Distribution:
-        """Return forecasts (L, T) of a component; they may be NaN where its weight (L,) is 0."""
+        """Return forecasts (L, T) of a component, which may be NaN where its weight (L,) is 0."""
         if component.label not in self._known:
             self._known[component.label] = component.predict(
                 self.new, self.cases, self.fitted, weight
@@ -341,9 +343,11 @@ class Forecasting:
         return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
     def judged(self) -> FloatArray | None:
-        """Compute the novelty (L, T) of forecasts and the judge's forecasts from one comparison.
+        """Return the novelty (L, T) of forecasts, and keep the judge's forecasts for later.
 
-        Returns None if the pool has no judge; see :func:`judge_of`.
+        The judge is the component that computes novelty, see :func:`judge_of`. One comparison with
+        past forecasts gives both its forecasts and the novelty. Returns None if the pool has no
+        judge.
         """
         judge = judge_of(self.components)
         if judge is None:
@@ -401,10 +405,10 @@ def leave_alone(
 
 
 class GivingWay(NamedTuple):
-    """Weights of a pool in which other components may replace past observations."""
+    """Weights of a pool whose past observations may lose weight to other components."""
 
     mixed: FloatArray
-    """(L, C) weights of the mixture"""
+    """(L, C) weights of the C components in the mixture"""
     of_observations: FloatArray
     """(L,) sum of the weights of components whose members are past observations"""
     takers: npt.NDArray[np.bool_]
@@ -414,12 +418,12 @@ class GivingWay(NamedTuple):
 
 
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
-    """Use the weights (L, C) of a pool to find components that may replace past observations.
+    """Find the components of a pool that may replace past observations, by its weights (L, C).
 
     All recalibrated components whose members are not past observations replace past observations,
-    in proportion to their weights. The raw forecast does not replace past observations, because the
-    weight of the raw forecast is small if it was wrong in the past. If past observations have all
-    the weight, the first component with past errors as members replaces them.
+    in proportion to their weights. The raw forecast does not replace past observations, because its
+    errors are not corrected. At a location where past observations have all the weight, the first
+    component with past errors as members replaces them.
     """
     observed = np.array([c.on_observations for c in components])
     takers = np.array([c.method.recalibrates for c in components]) & ~observed

@@ -16,7 +16,7 @@ from .pit import KeepsPIT
 from .settings import is_positive
 
 ABOVE = 1e-9
-"""Number added to the level of the upper end of an interval; see :func:`ends_at`."""
+"""Number that :func:`ends_at` adds to the level of the upper end of an interval."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,9 +40,10 @@ class ConformalPrediction(KeepsPIT):
     ----------
     alpha : float
         Probability in (0, 1) that the observation lies outside the interval. With fewer than
-        ``2/alpha - 1`` cases, this probability would need infinite intervals of an ensemble. The
-        method then uses the largest distances of past cases as margins. Such an interval contains
-        the next observation with probability ``(n - 1)/(n + 1)``.
+        ``2/alpha - 1`` cases, only an infinite interval of an ensemble would have this probability.
+        The method then uses the largest distances of past observations from their intervals as
+        margins. Such an interval contains the next observation with probability ``(n - 1)/(n +
+        1)``.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Each past case gets a weight by the similarity of its
         covariates to the covariates of the forecast, as in :class:`Climatology`. The coverage is
@@ -140,7 +141,7 @@ class ConformalPrediction(KeepsPIT):
     def _with_margins(
         self, forecasts: Forecasts, fitted: FitArrays, weights: FloatArray | None
     ) -> FloatArray:
-        """Return ends (L, T, 2) of intervals, moved by margins but not past each other."""
+        """Return ends (L, T, 2) of intervals, moved by margins; both stop where they meet."""
         from xrecal.arrays.baselines.conformal import conformal_margins
 
         below, above = (
@@ -173,8 +174,8 @@ class ConformalPrediction(KeepsPIT):
 def ends_at(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
     """Return quantiles (L, T, 2) at a lower and an upper level (L, 2).
 
-    The function adds 1e-9 to the upper level. So the upper quantile is the next member of an
-    ensemble if the CDF at a member equals the level.
+    The function adds 1e-9 to the upper level. So, if the CDF of an ensemble at a member equals the
+    level, the upper quantile is the next member.
     """
     from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
 

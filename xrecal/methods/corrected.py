@@ -1,4 +1,4 @@
-"""Experts that an online pool corrects, from their past errors in its state."""
+"""Corrections of experts (forecasts that an online pool averages), from their past errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of errors that the state stores for an expert, and number of errors in a correction. The
-errors in a correction must be known at issue, so the state stores more errors."""
+"""Number of errors of an expert that the state stores, and number of errors from which a correction
+is learned. A correction uses only errors that were known when the forecast was issued. So the state
+stores more errors, because the newest may not have been known."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"
@@ -34,7 +35,7 @@ class Errors(NamedTuple):
     score: FloatArray
     """(2, n) normal scores of the observations in the forecasts of the pool and the recent CKME"""
     earlier: IntArray
-    """(n,) number of these errors that were known when each case was issued"""
+    """(n,) number of the stored errors that were known when each case was issued"""
     predictors: FloatArray
     """(n, 3) predictors of each error; see :func:`predictors`"""
 
@@ -42,7 +43,7 @@ class Errors(NamedTuple):
     def of(
         cls, fitted: FitArrays, cases: Cases, known: IntArray, others: IntArray = NONE
     ) -> tuple[Errors, FloatArray]:
-        """Return the stored errors of one location, and predictors (T, 3) of other cases."""
+        """Return the stored errors of one location, and predictors (T, 3) for ``others``."""
         case = fitted["error_case"][0]
         there = case >= 0
         case = case[there].astype(np.int64)
@@ -94,7 +95,7 @@ class Errors(NamedTuple):
         known: int,
         bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
-        """Correct quantiles (T, J) of experts, by their errors in the first ``known`` cases."""
+        """Return corrected quantiles (T, J) of experts, by errors in the first ``known`` cases."""
         from xrecal.arrays.online.corrections import corrected, corrections
 
         end = int(np.searchsorted(self.case, known))
@@ -111,7 +112,7 @@ class Errors(NamedTuple):
 
 
 def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:
-    """Compute predictors of the errors of forecasts (1, T), from values known at their issue.
+    """Compute predictors of errors of forecasts (1, T), from values known when they were issued.
 
     Returns
     -------

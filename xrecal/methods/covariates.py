@@ -1,8 +1,10 @@
 """Covariates of cases and forecasts, and replacements of missing and broken values.
 
 All methods get their features from this module, so a broken predictor has the same effect on all
-methods. The median of the past values replaces a missing or broken value. An indicator, which is a
-further feature, marks the replaced values if enough past cases have them to learn their effect.
+methods. A predictor is a covariate other than the season and the place; its value is broken if it
+is implausible. The median of the past values replaces a missing or broken value. An indicator,
+which is a further feature, marks the replaced values, if enough past cases have replaced values to
+learn their effect.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ OF_PLACE = "xrecal_"
 def may_break(name: str) -> bool:
     """Return whether a covariate may be missing or broken.
 
-    The result is False for covariates that come from dates, and for those that identify a place.
+    The result is False for covariates that come from dates, and for covariates that identify a
+    place.
     """
     return name not in (SEASON, DAY, AHEAD) and not name.startswith(OF_PLACE)
 
@@ -53,9 +56,10 @@ class Covariates:
     periods: tuple[float | None, ...] = ()
     """(p,) period of each circular covariate, None for other covariates"""
     record: Covariates | None = None
-    """Covariates of the cases of a fit, which define usual values for further cases."""
+    """Covariates of the cases of a fit. They define which values of further cases are missing or
+    implausible, and the medians that replace these values."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)
-    """Cache of the usual values of each covariate."""
+    """Cache of the usual values of each covariate: its median, its plausible range, and others."""
 
     def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
         """Return the covariates of some locations, or of some cases at these locations."""
@@ -75,7 +79,7 @@ class Covariates:
         return self.found[name]
 
     def judged_by(self, names: Sequence[str], numbers: FloatArray) -> Covariates:
-        """Return the covariates with a record that has only usual values (L, p, 8)."""
+        """Return the covariates with a record of only their usual values (L, p, 8)."""
         record = replace(self, found=dict(zip(names, unstacked(numbers), strict=True)))
         return replace(self, record=record, found={})
 
@@ -91,8 +95,9 @@ class Covariates:
     def features(self, names: Sequence[str], record: Covariates | None = None) -> Features:
         """Return the named covariates in the form of the array layer.
 
-        The median of the record replaces missing and implausible values. Indicators of such values
-        come last. An indicator is 0 if the record has too few cases with a value or without one.
+        The median of the record replaces missing and implausible values. Indicators, which are
+        features that mark such values, come last. An indicator is always 0 if the record has too
+        few cases with a value, or too few cases without a value.
 
         Parameters
         ----------
@@ -118,7 +123,7 @@ class Covariates:
         return features._replace(values=whole, circular=fixed, predictors=predictors)
 
     def replaced(self, record: Covariates) -> Covariates:
-        """Return covariates in which medians of a record replace missing and implausible values."""
+        """Return the covariates; medians of a record replace missing and implausible values."""
         values = self.values.copy()
         for place, name in enumerate(self.names):
             if may_break(name) and name in record.names:

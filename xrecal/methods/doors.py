@@ -1,4 +1,4 @@
-"""Python methods of accessors and models; each is made from a function of the package."""
+"""Decorators that make Python methods of accessors and models from functions of the package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHOWN = ("Parameters", "Returns", "Raises", "Examples")
-"""Sections of a function's docstring that the docstring of its Python method repeats."""
+"""Sections of a function's docstring that :func:`door` copies to the docstring of the method."""
 
 _SECTIONS = re.compile(r"\n\n(?=[A-Z]\w+\n-{3,}\n)")
 _LINK = re.compile(r":(?:func|meth):`")
@@ -26,10 +26,11 @@ _REFERENCE = re.compile(r"\s*\[\d+\]_")
 
 
 class Accessor:
-    """Base of accessors, which are objects with forecasts or observations and Python methods."""
+    """Base of accessors: objects that hold forecasts or observations, and have Python methods."""
 
     _typed_as: ClassVar[str]
-    """Text that users type between the name of the forecasts and the name of a Python method."""
+    """Text between the name of the forecasts and the name of the Python method in a call, such as
+    "recal" in ``forecast.recal.fit()``."""
 
     def __init__(self, obj: Labelled) -> None:
         self._obj: Labelled = obj
@@ -80,9 +81,10 @@ def _docstring(function: Callable[..., Any], first: str) -> str | None:
 
 
 def shown_sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the first line of a function's docstring, and the sections that a method repeats.
+    """Return the first line of a function's docstring, and its sections in :data:`SHOWN`.
 
-    Links get the full names of functions of the same module, and references to sources are removed.
+    The function writes full names into links to functions of the same module, and removes
+    references to sources.
     """
     head, *sections = _SECTIONS.split(_from_afar(function))
     named = {section.partition("\n")[0]: section for section in sections}

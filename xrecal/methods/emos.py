@@ -35,7 +35,8 @@ from .settings import Settings
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
 PREDICTORS = ("ensemble_mean", "ensemble_variance", "ensemble_inverse_size")
-"""Parameters with a value for each case, from which updates fit the coefficients again."""
+"""Names of parameters with a value for each case. Updates fit the coefficients to these values
+again."""
 
 PAST_ENSEMBLES = {
     "inverse_size": Parameter(
@@ -44,7 +45,8 @@ PAST_ENSEMBLES = {
     "past_variance": Parameter("mean variance of past ensembles", within=NOT_NEGATIVE),
     "past_variation": Parameter("variance of the variances of past ensembles", within=NOT_NEGATIVE),
 }
-"""Parameters that a model needs for forecasts with another number of members than past ones."""
+"""Parameters that a model needs if a new ensemble has another number of members than past
+ensembles."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,10 +55,10 @@ class EMOS(Settings):
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
     the mean and variance of the ensemble [1]_. Its mean and its standard deviation are ``NAME_loc``
-    and ``NAME_scale``. If the variable has a bound, the distribution is censored there [2]_: for
-    rain, all mass below zero is the probability of no rain. The state stores the mean, the variance
-    and the number of members of each past ensemble, so that an update can fit to all cases again.
-    Forecasts do not need these values.
+    and ``NAME_scale``. If the variable has a bound, the distribution is censored at this bound
+    [2]_: for rain, all mass below zero is the probability of no rain. The state (the arrays of a
+    model) stores the mean, the variance and the number of members of each past ensemble, so that an
+    update can fit to all cases again. New forecasts do not need these values.
 
     Parameters
     ----------
@@ -67,9 +69,9 @@ class EMOS(Settings):
         observation violates them; ``status`` marks the other places.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Each covariate adds a linear term to ``NAME_loc``, and a
-        circular covariate adds a sine and a cosine. The errors of held-out cases decide how much a
-        ridge shrinks the terms of covariates other than the season, or whether the fit leaves these
-        terms out.
+        circular covariate adds a sine and a cosine. A ridge, a penalty on large coefficients,
+        shrinks the terms of covariates other than the season. The errors of held-out cases decide
+        how strong the ridge is, or whether the fit leaves these terms out.
     vary_spread : bool
         True if the covariates add linear terms to the logarithm of ``NAME_scale`` too.
 
@@ -100,7 +102,7 @@ class EMOS(Settings):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Return -1 for the normal distribution, because it belongs to no past case."""
+        """Return position -1 for the normal distribution, because it belongs to no past case."""
         return np.array([-1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:

@@ -1,7 +1,8 @@
-"""Experts of an online pool: forecasts of quantiles, from cases that had verified at issue.
+"""Experts of an online pool: methods that forecast quantiles, from cases that have verified.
 
-The pool fits slow experts again at intervals, and they do not change until the next fit. Fast
-experts use the last verified cases for each forecast.
+An online pool averages the forecasts of its experts. It fits slow experts, such as a linear pool,
+again at intervals, and they do not change until the next fit. Fast experts learn from the last
+verified cases for each forecast.
 """
 
 from __future__ import annotations
@@ -35,24 +36,26 @@ N_LEVELS = 100
 """Number of quantiles that an expert forecasts."""
 
 WINDOWS = (30, 60, 120)
-"""Numbers of last verified cases for the fast experts that fit EMOS."""
+"""Numbers of last verified cases, one for each of three fast experts that fit EMOS to these
+cases."""
 
 N_ERRORS = 91
-"""Number of last errors that a fast expert adds to the ensemble mean: a quarter of a year of daily
-errors."""
+"""Number of last errors that a fast expert adds to the ensemble mean. Daily errors of this number
+come from a quarter of a year."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""Number of last verified cases that the recent CKME uses, and the half-life of these cases, as a
-number of cases."""
+"""Number of last verified cases that the fast expert "recent CKME" uses, and the half-life of these
+cases, as a number of cases."""
 
 PLACES_TOGETHER = 64
-"""Largest number of forecasts, at several places, that experts compute at once."""
+"""Largest number of forecasts that experts compute at once, counted over several places."""
 
 EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 """Labels of experts: EMOS on all cases, the raw forecast, and errors added to the mean."""
 
 MANY = 10**9
-"""A number of cases that no record reaches, with which parameters get their largest sizes."""
+"""Number of cases, larger than any record. Parameters whose size depends on the number of cases get
+their largest size with it."""
 
 LEVELS = equal_mass_levels(N_LEVELS)
 """Levels of the quantiles of experts."""
@@ -60,13 +63,14 @@ LEVELS = equal_mass_levels(N_LEVELS)
 
 @dataclass(frozen=True)
 class Experts:
-    """Experts of an online pool."""
+    """Experts of an online pool, with their fits and forecasts."""
 
     pool: LinearPool
     """Linear pool that is one of the experts."""
     bounds: Bounds = "auto"
     law: SharedCKME | None = None
-    """Method of the expert that all places share; None without such an expert."""
+    """Method of the shared expert, one fit of which serves all places; None without such an
+    expert."""
 
     @cached_property
     def emos(self) -> Component:
@@ -78,8 +82,8 @@ class Experts:
     def recent(self) -> Component:
         """Recent CKME: a CKME of the last errors around a regression on the ensemble mean.
 
-        Newer cases have more weight. The recent CKME gets its choices when the slow experts are
-        fitted, but its cases are always the last verified cases.
+        Newer cases have more weight. Each fit of the slow experts also chooses the settings of the
+        recent CKME. Its cases are always the last verified cases.
         """
         method = CKME(
             support="regression",
@@ -92,20 +96,20 @@ class Experts:
 
     @cached_property
     def shared(self) -> Component | None:
-        """Expert that all places share, with one law of errors; None without such an expert."""
+        """Expert with one distribution of errors for all places; None without such an expert."""
         return None if self.law is None else components_of((self.law,))[0]
 
     @property
     def mixed(self) -> tuple[Component, ...]:
-        """Components of the pool that are also experts, without the raw forecast.
+        """Components of the linear pool that are experts too; all except the raw forecast.
 
-        The raw forecast is always an expert, even if it is not a component.
+        The raw forecast is left out, because it is always an expert, even if it is not a component.
         """
         return tuple(c for c in self.pool.components if c.method.recalibrates)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of all experts; the last is the pool."""
+        """Labels of all experts; the last is the linear pool."""
         windows = (f"emos_{w}" for w in WINDOWS)
         mixed = [c.label for c in self.mixed]
         if self.shared is not None:
@@ -114,9 +118,9 @@ class Experts:
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Return the parameters of the slow experts that have no value for each case.
+        """Return the parameters of the slow experts, except those with a value for each case.
 
-        The experts compute parameters with a value for each case again with every forecast.
+        The state does not store the latter: the experts compute them again for every forecast.
         """
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
@@ -130,18 +134,18 @@ class Experts:
 
     @property
     def choice_sizes(self) -> dict[str, tuple[int, ...]]:
-        """Sizes of the choices of the pool and of the recent CKME."""
+        """Sizes of the choices of the linear pool and of the recent CKME."""
         own = self.recent.named_as_choices(self.recent.forecaster.choice_sizes)
         return {**self.pool.choice_sizes, **own}
 
     @property
     def evidence_sizes(self) -> dict[str, tuple[int, ...]]:
-        """Sizes of the losses of candidates of the pool and of the recent CKME."""
+        """Sizes of the losses from which the linear pool and the recent CKME make choices."""
         own = self.recent.named_as_choices(self.recent.forecaster.evidence_sizes)
         return {**self.pool.evidence_sizes, **own}
 
     def together(self, choices: FitArrays) -> dict[str, npt.NDArray[Any]]:
-        """Return joint choices (1, ...) of the pool and of the recent CKME for places of a kind."""
+        """Return choices (1, ...) of the pool and the recent CKME for all places of a kind."""
         return {**self.pool.together(choices), **self.recent.together(choices)}
 
     def with_own(
@@ -169,7 +173,7 @@ class Experts:
     def slow_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
     ) -> dict[str, FloatArray]:
-        """Return quantiles (L, T, J) of slow experts that were fitted to the first cases."""
+        """Return quantiles (L, T, J) of slow experts, fitted to the first ``n_slow`` cases."""
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(len(learned.observations))
         pooled = Forecasting(self.pool.components, new, learned, whole)
@@ -212,13 +216,15 @@ class Experts:
         n_slow: IntArray,
         known: IntArray,
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
-        """Yield the number of each place with slow experts, and the experts' quantiles (T, J).
+        """Yield the number of each place that has slow experts, and its experts' quantiles (T, J).
 
-        Only slow and fast experts are included, not corrected experts or a shared expert.
+        The quantiles are from slow and fast experts, but not from corrected experts or a shared
+        expert.
 
         The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 at a place without slow
-        experts. The fast experts know the first ``known`` (L,) cases. Places with equal numbers and
-        observations of the same cases are computed together, which saves time.
+        experts. The fast experts know the first ``known`` (L,) cases. To save time, the function
+        computes places together if both numbers are equal and they have observations of the same
+        cases.
         """
         step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
         verified = np.isfinite(cases.observations)
@@ -265,12 +271,12 @@ class Experts:
         return np.stack([said[label] for label in self.labels], axis=1)[np.newaxis]
 
     def novelty(self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int) -> FloatArray:
-        """Return the novelty (1, T) of forecasts, compared with the cases of the linear pool."""
+        """Return the novelty (1, T) of forecasts: the pool compares them with its cases."""
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
 
     def limits(self, slow: FitArrays) -> tuple[float, float]:
-        """Return the lower and the upper bound of one location; infinite without a bound."""
+        """Return the lower and the upper bound at one location; infinite if there is no bound."""
         if self.bounds is None:
             return -np.inf, np.inf
         lower, upper = (float(slow[f"{EMOS_LABEL}_{end}"][0]) for end in ("lower", "upper"))
@@ -291,8 +297,9 @@ class Experts:
 def last_cases(cases: Cases, known: int | None = None) -> Cases:
     """Return the last 250 verified cases among the first ``known`` cases; by default, of all cases.
 
-    All places must have observations of the same cases. The dates of the result count the cases, so
-    the time between cases does not matter.
+    All places must have observations of the same cases. The dates of the result are the numbers 0,
+    1, ... of the cases. So a half-life is a number of cases, and the time between cases has no
+    effect.
     """
     which = np.flatnonzero(np.isfinite(cases.observations[0, :known]))[-MEMORY:]
     return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
@@ -319,8 +326,8 @@ def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict
 def _as_issued(new: NewCases) -> FloatArray:
     """Return quantiles (T, J) of raw forecasts (1, T); NaN for a missing forecast.
 
-    If members have weights, the quantile function is linear between members: each member lies at
-    the middle of its step of the CDF.
+    If members have weights, quantiles are interpolated between members. The level of a member is
+    the middle of its step in the CDF.
     """
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)

@@ -10,15 +10,15 @@ from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
 from xrecal.typing import IntArray
 
 SHORTEST_SEASON = 240
-"""Number of days from the first to the last case. Methods learn the season only from cases that are
-at least this many days apart."""
+"""Smallest number of days from the first to the last case with which methods learn the season."""
 
 WHOLE_YEAR = 350
-"""Number of days from the first to the last case that contain all seasons."""
+"""Smallest number of days from the first to the last case with which the cases contain all
+seasons."""
 
 
 def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
-    """Return a remark if a method learns the season from less than a year; else None.
+    """Return a remark if a method learns the season from less than a whole year; else None.
 
     Raises ValueError if the cases have no dates, or span too few days for the season.
     """
@@ -54,7 +54,7 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
 
 NARROW = 10
 """Standard deviation of calendar dates, in days. By default, a pool uses the season only if the
-dates of the cases vary at least this much."""
+standard deviation of the calendar dates of the cases is at least this number."""
 
 
 def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
@@ -76,7 +76,7 @@ def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
 
 
 BLOCKS = 5
-"""Number of folds, if folds are blocks or random parts."""
+"""Number of folds, if folds are blocks of successive cases or random parts of the cases."""
 
 YEARS_FOR_YEAR_FOLDS = 5
 """Smallest number of years with which ``folds="auto"`` makes each year a fold."""
@@ -87,8 +87,9 @@ def fold_groups(
 ) -> tuple[IntArray, int]:
     """Return the group (n,) of each case, and the number of folds.
 
-    A fold contains all cases of a group. The number of folds is 0 if each group is a fold. Groups
-    by year are the years of :func:`xrecal.inputs.dates.years_of_cases`.
+    Cases of one group, such as cases of one year or of one date, are always in the same fold. If
+    each group is a fold, the second result is 0. Groups by year are the years of
+    :func:`xrecal.inputs.dates.years_of_cases`.
     """
     year = years_of_cases(axis, year_start)
     enough = year is not None and np.unique(year).size >= YEARS_FOR_YEAR_FOLDS
@@ -101,7 +102,7 @@ def fold_groups(
 
 
 def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None = None) -> None:
-    """Raise ValueError if the cases lack dates or years that ``folds`` or ``year_start`` needs."""
+    """Raise ValueError if ``folds`` or ``year_start`` needs dates or years that the cases lack."""
     if year_start is not None and axis.month_day is None:
         raise ValueError(
             f"{method}: year_start needs dates along the calibration dimension (datetime64 or "
@@ -142,11 +143,13 @@ def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
 
 
 WEEK = 7.0
-"""Largest number of days between two dependent cases: about the memory of the weather."""
+"""Number of days. Two cases at most this far apart count as dependent, because the weather has a
+memory of about a week."""
 
 MANY_NEAR = 0.05
-"""Share of the cases. A remark warns the user if at least this share has a neighbour within a week
-in another fold. A few such cases hardly matter; daily cases have some at the end of each year."""
+"""Smallest share of the cases with a neighbour within a week in another fold for which a remark
+warns the user. Fewer such cases hardly change scores. If folds are years, daily cases have a few of
+them at the end of each year."""
 
 
 def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Forest: past errors that get weights from the leaves of trees, in pools with many covariates."""
+"""Forest: past errors with weights from the leaves of trees, for pools with many covariates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.baselines.forest import Predictors
 
 FEWEST_COVARIATES, FEWEST_CASES = 5, 200
-"""Smallest numbers of covariates, besides the season, and of cases for ``forest="auto"``."""
+"""Smallest number of covariates, besides the season, and smallest number of cases with which
+``forest="auto"`` makes a forest."""
 
 TRIED_TREES = 50
 """Largest number of trees of a forest that forecasts held-out cases; a fit grows a dozen such
@@ -56,10 +57,11 @@ def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
 class Forest(Method):
     """Past errors that get their weights from the leaves of a regression forest.
 
-    This method is a component of a :class:`LinearPool` with many covariates. Errors are from the
-    mean that EMOS with the season gives, in units of the spread that it gives. The weight of an
-    error is larger if its case shares a leaf with the new forecast in more trees [1]_. An update
-    adds cases to the leaves, but does not change the trees.
+    This method is a component of a :class:`LinearPool` with many covariates. An error is the
+    distance of the observation from the mean that EMOS with the season gives, in units of the
+    spread that this EMOS gives. The weight of an error is larger if its case shares a leaf with the
+    new forecast in more trees [1]_. An update adds cases to the leaves, but does not change the
+    trees.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ class Forest(Method):
         whole_number("seed", self.seed, 0)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters: centre, bounds, errors of the cases, and trees."""
+        """Return the parameters: coefficients of the centre, bounds, errors of cases, and trees."""
         from xrecal.arrays.baselines.forest import MOST, most_nodes
 
         n_season = 2 * (SEASON in self.covariates)
@@ -135,7 +137,7 @@ class Forest(Method):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Return a trial, whose held-out forecasts come from forests with fewer trees.
+        """Return a trial whose forecasts of held-out cases come from forests with fewer trees.
 
         Fewer trees save time, but make these forecasts slightly worse.
         """
@@ -143,14 +145,14 @@ class Forest(Method):
         return [Trial({}, self.fit_locations(cases, min_samples), refits(few))]
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return the errors of the added cases around the centres of the fit."""
+        """Return the errors of the added cases, by the coefficients of the fit."""
         from xrecal.arrays.baselines.forest import errors_of
 
         cases, bounds = self._predictors(added), (fitted["lower"], fitted["upper"])
         return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Return ensembles of past errors; leaves that cases share with forecasts give weights."""
+        """Return past errors as members, with weights by the leaves that cases share."""
         from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
 
         members, weights = forest_forecasts(
@@ -163,9 +165,9 @@ class Forest(Method):
         return Empirical(members.astype(dtype), weights.astype(dtype))
 
     def _predictors(self, of: Cases | NewCases, record: Cases | None = None) -> Predictors:
-        """Return the predictors of cases, or of forecasts with the covariates of a ``record``.
+        """Return the numbers by which trees split cases or forecasts.
 
-        The record of past cases defines which values of the forecasts' covariates are plausible.
+        The past cases in ``record`` define which values of the covariates are plausible.
         """
         from xrecal.arrays.baselines.forest import Predictors
 

@@ -27,8 +27,8 @@ class IDR(Settings):
     """Isotonic distributional regression on the ensemble mean.
 
     The method assumes only that the probability of exceeding any threshold does not decrease with
-    the ensemble mean [1]_. It has nothing to tune. The recalibrated forecast is a weighted ensemble
-    of the past observations.
+    the ensemble mean [1]_. It has no parameters to tune. The recalibrated forecast is a weighted
+    ensemble of the past observations.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ class IDR(Settings):
         """Return weighted past observations; see :func:`xrecal.arrays.idr_weights`.
 
         If an ensemble has fewer members than past ensembles, its mean has a larger random error.
-        The weights are then averages over this error, by Gauss-Hermite quadrature at three means.
+        The weights of such a forecast are averages over this error, by Gauss-Hermite quadrature at
+        three values of the index.
         """
         from xrecal.arrays.baselines.idr import idr_weights
 
@@ -126,7 +127,7 @@ class IDR(Settings):
 
 
 def _sizes(forecasts: Forecasts, variance: FloatArray) -> FitArrays:
-    """Return one over the number of members, and the variance, of each case (L, n).
+    """Return, for each case (L, n), one over the number of members, and the variance.
 
     Both numbers are NaN if the variance is NaN.
     """

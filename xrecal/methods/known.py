@@ -1,4 +1,4 @@
-"""Cases that had verified when a forecast was issued; methods may learn only from these cases."""
+"""Cases that had verified when a forecast was issued: methods may learn only from such cases."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """Return, for each case, how many of the first cases had verified at the issue of this case.
+    """Return how many of the first cases had verified when each case was issued.
 
     Parameters
     ----------
     axis : CaseAxis
         Dates of n cases, in ascending order: all are issue dates, or all are valid times.
     ahead : array of float, shape (n,)
-        Days from the issue of each case to its valid time.
+        Number of days between the issue of each case and its valid time.
     delay : int or str
         Time from the valid time of an observation until it is known: a number of steps in time, or
         a length of time such as "2D".
@@ -30,7 +30,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     Returns
     -------
     array of int, shape (n,)
-        Numbers of verified cases, among the cases with an earlier date.
+        For each case, the number of verified cases among the cases with an earlier date.
     """
     n = ahead.size
     steps = axis.steps(n)
@@ -48,7 +48,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
 
 
 def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:
-    """Reduce counts of known cases by a delay of some steps before the last case of each count."""
+    """Reduce counts of known cases if the delay ``span`` is a number of steps."""
     if isinstance(span, int) and span > 0:
         newest = np.where(counts > 0, steps[np.maximum(counts - 1, 0)] - span, -1)
         counts = np.searchsorted(steps, newest, side="right")
@@ -87,7 +87,7 @@ def _late(span: object) -> float:
 def case_that_knows_late(
     axis: CaseAxis, ahead: xr.DataArray, delay: int | str, dim: Hashable
 ) -> xr.DataArray:
-    """Return, for each case, the position of the first case issued once its observation is known.
+    """Return the position of the first case issued after the observation of each case was known.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def case_that_knows_late(
     Returns
     -------
     DataArray
-        Positions as int64, over the dimensions of ``ahead``. A position is n if none of the n cases
-        was issued after the observation was known.
+        Positions of later cases as int64, over the dimensions of ``ahead``. The position is n if
+        none of the n cases was issued after the observation was known.
     """
     values = ahead.transpose(dim, ...).to_numpy()
     found = np.empty(values.shape, np.int64)
@@ -115,7 +115,7 @@ def case_that_knows_late(
 
 
 def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int) -> bool:
-    """Return whether two of n cases are at least a number of steps, or a length of time, apart."""
+    """Return whether the cases ``first`` and ``last`` of n cases are at least ``length`` apart."""
     along = measure("refit", as_span(length, "refit"), n, axis.days)
     position = axis.steps(n) if isinstance(length, int) else along.position
     return bool(position[last] - position[first] >= along.length - ROUNDING)
@@ -124,11 +124,12 @@ def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int)
 def first_due(
     axis: CaseAxis, verified: IntArray, known: IntArray, fitted: int, refit: int | str
 ) -> int:
-    """Return which of the ``verified`` cases is the first after which experts must be refitted.
+    """Return which of the ``verified`` cases is the first after which a refit of experts is due.
 
-    This case was issued with the experts of the last fit, so no later case was issued with older
-    experts. The result is the number of verified cases if a refit is not due. ``known`` (n,) has
-    the number of cases that had verified when each case was issued.
+    A refit is due after a case if the time ``refit`` has passed since the last fitted case, and the
+    case was issued with the experts of that fit. So no later case was issued with older experts.
+    The result is the number of verified cases if no refit is due. ``known`` (n,) has the number of
+    cases that had verified when each case was issued.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

@@ -1,4 +1,4 @@
-"""Mixture of the components of a pool and average of their quantiles, in one weighted ensemble."""
+"""Mixture of a pool's components and average of their quantiles, in one weighted ensemble."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from .base import missing_forecasts
 from .components import OBSERVATIONS, Forecasting, keep_within
 
 AVERAGE = "average"
-"""Name of the block of members with averages of quantiles."""
+"""Name of the block of members that are averages of the components' quantiles. A block is a group
+of successive members of a pool's forecast."""
 
 AVERAGED = 0.5
 """Share of the mass that the averaged quantiles get; the mixture gets the rest."""
 
 
 class Mixture(NamedTuple):
-    """Mixture of components for T forecasts at L locations, and quantiles for an average."""
+    """Mixture of a pool's components for T forecasts at L locations, and their quantiles."""
 
     members: FloatArray
-    """(L, T, k) members in blocks; past observations, if any, are the first block"""
+    """(L, T, k) members in blocks, one for each component and one for averages of quantiles. All
+    components with past observations as members have one block together, which is the first"""
     weights: FloatArray
     """(L, T, k) weights of the members"""
     quantiles: Mapping[int, FloatArray]
@@ -35,7 +37,7 @@ class Mixture(NamedTuple):
     """(L, T) true for missing forecasts"""
 
     def average(self, shares: FloatArray, bounds: FloatArray) -> None:
-        """Fill the last block with averages of quantiles, and give this block half of the mass.
+        """Fill the last block of members with averages of quantiles, and give it half of the mass.
 
         ``shares`` (L, T, C), or (L, 1, C), are the weights of all C components in this average.
         ``bounds`` (L, 2) are the bounds of the variable.

@@ -1,4 +1,4 @@
-"""Pool of experts, whose weights change with every verified case."""
+"""Online pool: an average of experts, whose weights change with every verified case."""
 
 from __future__ import annotations
 
@@ -62,13 +62,15 @@ from .shared_ckme import SharedCKME, as_shared
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 FORMER = "former_"
-"""Prefix of the parameters from the previous fit of slow experts, before their newest fit."""
+"""Prefix of the names of parameters from the last fit but one of the slow experts, which are the
+experts that are refitted only at intervals."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
-"""Dimensions of the parameters of the weights."""
+"""Names of the dimensions of the parameters from which the weights of experts are computed."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
-"""Dimensions of the stored errors that correct experts."""
+"""Names of the dimensions of stored errors. The pool learns corrections of experts from these
+errors."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,26 +81,28 @@ class OnlinePool(Settings):
     pool, called the pool below, as one of several experts. The other experts are the pool's
     components, the raw forecast, EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases,
     the last 91 errors added to the ensemble mean, and a CKME of the last 250 errors, with a
-    half-life of 60 cases. Three more experts are corrected for an expected error: the pool and this
-    CKME in mean and spread, and the pool in the mean alone. A regression on the last 400 errors of
-    the uncorrected expert predicts the expected error.
+    half-life of 60 cases. In three more experts, the online pool corrects another expert for its
+    expected error: the pool in mean and spread, this CKME in mean and spread, and the pool in the
+    mean alone. A regression on the last 400 errors of the uncorrected expert predicts the expected
+    error.
 
     Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
     the experts' quantiles. If the variable has a bound, the probability of the bound is an average
     of the experts' probabilities. Bernstein online aggregation [1]_ computes the weights at each
     level, and smooths the weights over the levels [2]_. The aggregation forgets past cases at three
-    rates, and the weights at each rate are a strategy. The pool alone is one more strategy. The
-    issued forecast averages the strategies; a strategy with a smaller CRPS gets a larger weight.
-    Before the first case the experts have equal weights, except that the raw forecast has more, up
-    to half, if it has a large weight in the pool.
+    rates, and the weights at each rate are a strategy. One more strategy gives all the weight to
+    the pool. The issued forecast averages the strategies; a strategy with a smaller CRPS gets a
+    larger weight. Before the first case the experts have equal weights. Only the raw forecast has a
+    larger weight, up to half, if it has a large weight in the pool.
 
-    With several places, the weights also depend on common regrets. A common regret is the mean of
+    With several places, the weights also depend on common regrets. A regret is the loss of the
+    issued forecasts minus the loss of an expert, summed over cases. A common regret is the mean of
     the regrets of all places, each in units of the CRPS of its place. This mean counts all cases
-    that have verified so far at any place. Each rate has two more strategies: one from half own and
-    half common regrets, and one from common regrets alone. If there are more than 64 places, a
-    sample of 64 places, chosen by their labels, represents all places. An update of several places
-    computes the common regrets of these places. An update of a single place uses the latest stored
-    common regrets.
+    that have verified so far at any place. At each rate of forgetting there are two more
+    strategies: one computes weights from half own and half common regrets, and the other computes
+    weights from common regrets alone. If there are more than 64 places, a sample of 64 places,
+    chosen by their labels, represents all places. An update of several places computes the common
+    regrets of these places. An update of a single place uses the latest stored common regrets.
 
     With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
@@ -110,11 +114,11 @@ class OnlinePool(Settings):
 
     ``fit`` first fits the experts without the last cases of the hindcast, and learns the weights
     from the experts' forecasts of these last cases. Then ``fit`` fits the experts to all cases.
-    ``model.update`` learns from the new cases, one after another. It first compares the case with
-    the forecasts that the experts made at its start, from the cases that had verified then, and
-    changes the weights. After that, the experts learn from the case. The slow experts, which are
-    the pool, its components and EMOS on all cases, are fitted again at intervals of ``refit``. One
-    update with thirty days makes the same model as thirty updates of one day.
+    ``model.update`` learns from the new cases, one after another. For each case, it first compares
+    the observation with forecasts of the experts from the cases that had verified when the case was
+    issued, and changes the weights. After that, the experts learn from the case. The slow experts,
+    which are the pool, its components and EMOS on all cases, are fitted again at intervals of
+    ``refit``. One update with thirty days makes the same model as thirty updates of one day.
 
     Parameters
     ----------
@@ -123,10 +127,12 @@ class OnlinePool(Settings):
     delay : int, str or timedelta
         Time from the valid time of an observation until it is known: a number of cases, or a length
         of time such as "2D". Valid times come from labels: start plus lead, or a coordinate
-        ``valid_time``. Without these labels, each case verifies before the next case is issued.
+        ``valid_time``. Without these labels, the pool assumes that each case verifies before the
+        next case is issued.
     refit : int, str or timedelta
         Time between two fits of the slow experts: a number of cases, or a length of time such as
-        "90D". The time is longer if forecasts take longer than ``refit`` to verify.
+        "90D". If forecasts take longer than ``refit`` to verify, the time between two fits is
+        longer.
     bounds : "auto", (lower, upper) or None
         Bounds of the variable, as in :class:`CKME`. With "auto", each fit of the slow experts finds
         the bounds again.
@@ -181,7 +187,8 @@ class OnlinePool(Settings):
 
     @property
     def law(self) -> SharedCKME | None:
-        """Method of the expert that all places share; None without such an expert."""
+        """Method of the shared expert, one fit of which serves all places; None without such an
+        expert."""
         given = self.methods if isinstance(self.methods, tuple) else ()
         return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 
@@ -236,12 +243,13 @@ class OnlinePool(Settings):
 
     @property
     def mostly(self) -> LinearPool:
-        """The linear pool, which needs most of the time of a fit."""
+        """The linear pool; its fit takes most of the time of a fit of the online pool."""
         return self.pool
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates of the linear pool, and of the time from issue to valid time."""
+        """Names of the linear pool's covariates, and the name of the time from issue to valid
+        time."""
         return (*self.pool.covariates, AHEAD)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
@@ -250,7 +258,7 @@ class OnlinePool(Settings):
 
     @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters of each place, and of the shared expert."""
+        """Return the parameters of each place, and the parameters of the shared expert."""
         shared, n = self.experts.shared, max(n_features - 1, 0)
         of_all = {} if shared is None else shared.stored_parameters(n)
         return {**self.parameters_of_place(n_features), **of_all}
@@ -326,19 +334,20 @@ class OnlinePool(Settings):
     @property
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of choices, made once from all cases and once from the cases before the warm-up."""
+        """Sizes of choices, which are made twice: from all cases, and from cases before the
+        warm-up."""
         own = self.experts.choice_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of losses, from all cases and from the cases before the warm-up."""
+        """Sizes of the losses that choices need, for all cases and for cases before the warm-up."""
         own = self.experts.evidence_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return joint choices, from all cases and from the cases before the warm-up."""
+        """Return joint choices of places: from all cases, and from the cases before the warm-up."""
         of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 
@@ -352,7 +361,7 @@ class OnlinePool(Settings):
         return both | {EARLIER + n: a for n, a in of_warm_up}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Search for choices, once with all cases and once with the cases before the warm-up."""
+        """Choose settings twice: from all cases, and from the cases before the warm-up."""
         parts = []
         for one, _ in each_place(cases, {}):
             found = self.experts.choose(one, min_samples)
@@ -366,7 +375,7 @@ class OnlinePool(Settings):
         return {name: np.concatenate([own[name] for own in parts]) for name in parts[0]}
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Fit the experts, and learn their weights from forecasts of the last cases."""
+        """Fit the experts, and learn their weights from their forecasts of the last cases."""
         return self._learned(
             cases,
             blank_arrays(
@@ -428,7 +437,7 @@ class OnlinePool(Settings):
     def _learned(
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
-        """Update all locations with their cases, starting from the state ``given``."""
+        """Fit locations without a fit, and update all others, starting from the state ``given``."""
         parts, known = [], cases.foretold
         said = self.foretell_locations(cases, given) if known is None else known
         for i, (one, part) in enumerate(each_place(cases, given)):
@@ -451,9 +460,9 @@ class OnlinePool(Settings):
     ) -> Arrays:
         """Fit the experts at a location for the first time, and train their weights.
 
-        The first fit is to the first ``min_samples`` cases, and later cases update the location.
-        With ``together``, the first fit is to the cases before the warm-up. The warm-up cases then
-        update the weights, and a last fit is to all cases.
+        With ``together``, the first fit is to the cases before the warm-up. Then the warm-up cases
+        update the weights, and a last fit is to all cases. Without ``together``, the first fit is
+        to the first ``min_samples`` cases, and later cases update weights and fits.
         """
         verified, min_samples = (
             np.flatnonzero(np.isfinite(cases.observations[0])),
@@ -495,7 +504,7 @@ class OnlinePool(Settings):
         The experts forecast each case separately, so the result does not depend on the number of
         cases in an update. With ``together``, the experts forecast all cases between two fits at
         once, which is faster and gives the same result up to rounding. ``before`` has quantiles of
-        experts for some cases, if known already.
+        experts that are known already, for some cases or none.
         """
         known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
@@ -512,7 +521,7 @@ class OnlinePool(Settings):
         return part
 
     def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
-        """Add the mean weights of the experts to the parameters of a location that has a fit."""
+        """If a location has a fit, add the mean weights of its experts to its parameters."""
         from xrecal.arrays.online.aggregation import mean_weights
 
         if part["last_fitted"][0] < 0:
@@ -534,7 +543,7 @@ class OnlinePool(Settings):
     ) -> tuple[FloatArray, Errors]:
         """Return the quantiles (1, T, K, J) that experts forecast for the cases ``which`` (T,).
 
-        Also returns the stored errors of experts, with the errors of these cases added.
+        The second result is the stored errors of experts, including errors of these cases.
         """
         experts, said = self.experts, []
         errors, at_issue = Errors.of(part, cases, known, which)

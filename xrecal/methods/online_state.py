@@ -1,4 +1,4 @@
-"""State of an online pool at one place: fits, weights and regrets."""
+"""State of an online pool at one place: fits of its experts, their weights and their regrets."""
 
 from __future__ import annotations
 
@@ -22,35 +22,37 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.state import State
 
 WARM_UP = 180
-"""Largest number of cases of the warm-up. The warm-up trains the weights with the last cases of the
-hindcast, at most half of all cases."""
+"""Largest number of cases of the warm-up, which is the part of a fit that learns the first weights
+of the experts. The warm-up uses the last cases of the hindcast, at most half of all cases."""
 
 SHORT = 30
-"""Number of cases of a place at which its own experts together and the shared expert have equal
-weights before the first case."""
+"""Number of cases of a place. If the own experts of a place were fitted to this many cases, their
+initial weights sum to the initial weight of the shared expert."""
 
 EARLIER = "earlier:"
-"""Prefix of choices that were made without the cases of the warm-up."""
+"""Prefix of the names of choices that were made without the cases of the warm-up."""
 
 COMMON = "common_regret"
 """Name of the parameter with the common regrets, which are the same at all places."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) that experts forecast, by label. The outer keys are the position of a case, and
-the number of cases that the slow experts were fitted to."""
+"""Quantiles (1, J) that experts forecast. An outer key has the position of a case, and the number
+of cases that the slow experts were fitted to. An inner key is the label of an expert."""
 
 NOTHING_SAID: Said = MappingProxyType({})
 """Empty mapping of forecasts by experts."""
 
 AHEAD_OF_REFIT = 32
-"""Largest number of new cases for which the experts of many places forecast together."""
+"""Largest number of new cases of a place whose forecasts are computed together with other
+places."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
-"""Names of the parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
+"""Names of the parameters that store the fields of :class:`xrecal.arrays.online.state.State`, in
+the same order."""
 
 
 class Fitting(NamedTuple):
-    """Inputs of a fit of slow experts."""
+    """Inputs of a fit of slow experts, which are refitted only at intervals."""
 
     min_samples: int
     choices: FitArrays | None = None
@@ -71,7 +73,7 @@ class Fitting(NamedTuple):
 
 
 def earlier_choices(choices: FitArrays) -> Arrays:
-    """Return the choices made without the cases of the warm-up, without the prefix of names."""
+    """Return the choices made without the cases of the warm-up, under names without a prefix."""
     return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
 
 
@@ -82,20 +84,20 @@ def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
 
 
 def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Pad values with -1 to the shape of other values, because a fit may have fewer landmarks."""
+    """Pad values with -1 to the shape of ``like``, because a fit may have fewer landmarks."""
     room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
     return np.pad(values, room, constant_values=-1).astype(like.dtype)
 
 
 def state_of(part: FitArrays) -> State:
-    """Return the state of the weights, from the parameters of a location."""
+    """Return the numbers from which weights are computed, from the parameters of a location."""
     from xrecal.arrays.online.state import State
 
     return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
 
 
 def record_known(cases: Cases, part: FitArrays) -> None:
-    """Add the earlier regrets of a location to the record of a first pass, if there is one."""
+    """In a first pass over places, add the earlier regrets of a location to its record."""
     from xrecal.arrays.online.common import Record, comparable
 
     if isinstance(cases.common, Record) and cases.common.with_known:
@@ -103,7 +105,7 @@ def record_known(cases: Cases, part: FitArrays) -> None:
 
 
 def common_at_end(cases: Cases) -> Arrays:
-    """Return the last common regrets (1, ...), or nothing if no first pass has computed them."""
+    """Return the last common regrets (1, ...) by name; empty if no first pass has computed them."""
     from xrecal.arrays.online.common import Timeline
 
     common = cases.common
@@ -121,7 +123,7 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """Return how many cases had verified when each of n cases of a location was issued."""
+    """Return the number of cases that had verified when each case of a location was issued."""
     return known_cases(cases.axis, _ahead(cases), delay)
 
 
@@ -139,15 +141,16 @@ def verification_times(cases: Cases) -> FloatArray:
 
 
 def _ahead(cases: Cases) -> FloatArray:
-    """Return the days (n,) from the issue to the valid time of each case of a location."""
+    """Return the number of days between issue and valid time of each case (n,) of a location."""
     ahead: FloatArray = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
     return ahead
 
 
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
-    """Return the positions of the warm-up cases, the last cases of a location, that train weights.
+    """Return the positions of the cases of a location from which the warm-up learns weights.
 
-    A case is left out if fewer than ``min_samples`` cases had verified when it was issued.
+    These are the last cases, except cases at whose issue fewer than ``min_samples`` cases had
+    verified.
     """
     verified = np.flatnonzero(np.isfinite(cases.observations[0]))
     last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
@@ -157,10 +160,11 @@ def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
 def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learning:
     """Return the settings with which the weights of a location are learned.
 
-    The linear pool, which is the last expert, is also a strategy. The prior weight of the raw
-    forecast follows its weight in the linear pool. If this pool hardly changes forecasts, experts
-    that change them must earn their weight. The prior weight of the shared expert is larger if the
-    slow experts of the place were fitted to fewer cases.
+    A strategy is one way to weight the experts. The linear pool, which is the last expert, is also
+    a strategy: it gets all the weight. The prior weight of the raw forecast is larger if the raw
+    forecast has a large weight in the linear pool, so other experts get large weights only after
+    better forecasts. The prior weight of the shared expert is larger if the slow experts of the
+    place were fitted to fewer cases.
     """
     from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 
@@ -180,7 +184,7 @@ def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learni
 def quantiles_of_new(
     experts: Experts, delay: int | str, cases: Cases, given: FitArrays
 ) -> Sequence[Said]:
-    """Return the experts' quantiles of the first new cases at each location, before any refit."""
+    """Return the experts' quantiles for the first new cases of each location, before a refit."""
     n_slow = given["last_fitted"] + 1
     known = np.array([known_of(one, delay) for one, _ in each_place(cases, {})])
     new = np.isfinite(cases.observations) & (n_slow[:, np.newaxis] > 0)
@@ -197,10 +201,10 @@ def quantiles_of_new(
 def weights_learned(
     experts: Experts, cases: Cases, part: FitArrays, which: IntArray, said: FloatArray
 ) -> State:
-    """Return the state of a location's weights after it has learned from the cases ``which``.
+    """Learn the weights of a location from the cases ``which``, and return their new state.
 
-    ``said`` (1, n, K, J) has the quantiles of the experts for these n cases. A first pass records
-    the change of the regrets by each case.
+    ``said`` (1, n, K, J) has the quantiles of the experts for these n cases. A first pass over
+    places also records how each case changes the regrets.
     """
     from xrecal.arrays.online.aggregation import learn
     from xrecal.arrays.online.common import Common, Record, comparable

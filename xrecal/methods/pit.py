@@ -18,11 +18,12 @@ from .climatology import similarity_weights
 from .settings import Settings
 
 SEED = 0
-"""Seed of the random numbers that choose the PIT of an observation at a jump of the CDF."""
+"""Seed of the random numbers that choose the PIT of an observation at a jump of the CDF, between
+the values on both sides of the jump."""
 
 
 class KeepsPIT(Settings):
-    """Base of methods that learn from the PIT of past cases."""
+    """Base of methods that learn from the probability integral transforms (PIT) of past cases."""
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameter: PIT of each case."""
@@ -49,10 +50,11 @@ class PITRecalibration(KeepsPIT):
     """Recalibration of a CDF F to ``F_Z(F(y))``, where F_Z is the CDF of past PIT values.
 
     The members are quantiles of the raw forecast; their levels are the PIT values of past
-    observations in past forecasts [1]_. This makes the PIT uniform over all forecasts together, but
-    not given the forecast. If an observation equals members, the CDF jumps at the observation, and
-    the PIT is a random number between both ends of the jump. This number is the same in every fit.
-    The PIT of an observation outside the ensemble is 0 or 1.
+    observations in past forecasts [1]_. The PIT values of recalibrated forecasts are then uniform
+    over all forecasts together, but not always over similar forecasts. If an observation equals one
+    or more members, the CDF jumps at the observation, and the PIT is a random number between the
+    values on both sides of the jump. Every fit to the same cases draws the same number. The PIT of
+    an observation outside the ensemble is 0 or 1.
 
     Parameters
     ----------
@@ -86,9 +88,10 @@ class PITRecalibration(KeepsPIT):
 
 
 def _pit(cases: Cases, slots: IntArray) -> npt.NDArray[Any]:
-    """Compute the PIT (L, n) of cases with the positions ``slots`` (n,).
+    """Compute the PIT (L, n) of cases at the positions ``slots`` (n,) in the state.
 
-    Random numbers depend on the position of the case alone, so chunks cannot change them.
+    A random number depends only on the position of its case, so chunks of the data do not change
+    the PIT.
     """
     from xrecal.arrays.baselines.pit_recalibration import pit_values
     from xrecal.arrays.distributions.draws import hash_uniform

@@ -1,4 +1,4 @@
-"""Linear pool: a mixture of methods, whose weights come from forecasts of held-out cases."""
+"""Linear pool: a mixture of methods, with weights learned from forecasts of held-out cases."""
 
 from __future__ import annotations
 
@@ -65,15 +65,17 @@ from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
 
 SCORES = "scores"
-"""Key of evidence of a pool: CRPS of each component's held-out forecasts, divided by the smallest
-CRPS of a component."""
+"""Key of the scores by which places choose weights together: for each component, the CRPS of its
+held-out forecasts, divided by the smallest CRPS of all components."""
 
 EVIDENCE = "evidence"
-"""Key of one of a pool's choices. The choices of a single place have the number of cases under this
-key; joint choices have the trust in recalibration, from 0 to 1."""
+"""Key of one of a pool's choices. For a single place, the value is the number of its cases. For all
+places together, the value is the trust in recalibration, from 0 to 1: with 0, the raw forecast gets
+all the weight."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Keys of choices of a pool that do not belong to a component; the state has the same keys."""
+"""Keys of the choices of a pool that do not belong to one of its components. The state, the arrays
+that a model stores, has the same keys."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,29 +84,31 @@ class LinearPool(Settings):
 
     No single method is the best everywhere, and few cases often do not show which method is best.
     So the pool mixes its components, each with a weight. The weights minimise the CRPS of mixtures
-    of held-out forecasts. Some of these forecasts come from fits without a block of cases, and some
-    come from fits to earlier cases alone, which show drift. If the record has two years or more,
-    forecasts from earlier cases begin with the second year, so that the earlier cases contain all
-    seasons. A small penalty draws the weights towards the components that are best alone.
-    In a record of less than two years, a jump of the errors at one date may look like a seasonal
-    cycle. If a jump explains the errors better, components that use the season lose weight.
+    of held-out forecasts. Some of these forecasts come from fits without the fold of the case.
+    Others come from fits to earlier cases alone, which show whether the forecast system drifts. If
+    the record has two years or more, the forecasts from earlier cases begin with the second year,
+    so that the earlier cases contain all seasons. A small penalty draws the weights towards the
+    components that are best alone. In a record of less than two years, a jump of the errors at one
+    date may look like a seasonal cycle. If a jump explains the errors better than a seasonal cycle,
+    components that use the season lose weight.
 
     Half of the mass is the mixture of the components' distributions. The other half is the average
-    of their quantiles. This average is sharper than the mixture if components agree on the shape of
-    the distribution and not on its position. At a bound, the pool averages probabilities instead of
-    quantiles, because an average of quantiles with and without rain would be drizzle.
+    of their quantiles. If components agree on the shape of the distribution, but not on its
+    position, this average is sharper than the mixture. At a bound, the pool averages probabilities
+    instead of quantiles, because an average of quantiles with and without rain would be drizzle.
 
-    The recalibrated forecast is a weighted ensemble, whose members are in blocks. One block has
-    past observations, for all methods that give weights to past observations. Each CKME of errors
-    has a block of past errors. Each other method, and the ``average``, has a block of 200 quantiles
-    at equally spaced levels. The coordinate ``component`` names the block of each member. With a
-    pooled fit to more than 1500 cases, each place has a pool of its own. Each of these pools has
-    one more component, ``ckme_shared``: the :class:`CKME` that all places share.
+    The recalibrated forecast is a weighted ensemble, whose members are in blocks. One block has the
+    past observations. All methods that give weights to past observations share this block. Each
+    CKME of errors has a block of past errors. Each other method, and the ``average``, has a block
+    of 200 quantiles at equally spaced levels. The coordinate ``component`` names the block of each
+    member. With a pooled fit to more than 1500 cases, each place has a pool of its own. Each of
+    these pools has one more component, ``ckme_shared``: the :class:`CKME` that all places share.
 
-    A CKME chooses its ridge, kernel and bounds on all past cases, and the pool then uses held-out
-    forecasts with these choices. This favours a CKME slightly over methods without such choices.
+    A CKME chooses its ridge, kernel and bounds from all past cases, and its held-out forecasts use
+    these choices. So these forecasts know the held-out cases a little, and a CKME gets a slightly
+    larger weight than methods without such choices.
 
-    The names of components consist of method and covariates:
+    The name of a component consists of its method and its covariates:
 
     - ``ckme_season`` has errors in units of the spread that EMOS gives, with weights by similarity
       of forecast and season;
@@ -114,19 +118,19 @@ class LinearPool(Settings):
     - ``idr_season`` and ``climatology`` are :class:`IDR` and :class:`Climatology`;
     - ``raw`` is the raw forecast.
 
-    If you pass a CKME with several supports, each support is a component, and its name ends in the
-    support: past ``observations``, or past errors around the ``mean``, around a ``regression``,
-    ``standardised``, or as a ``ratio`` to the mean. Predictors are covariates other than the
-    season. With predictors, the first two components of the list occur twice: ``..._standardised``
-    uses predictors in EMOS, and ``..._standardised_plain`` does not. With many predictors, the pool
-    also has ``forest_season_...``: errors in units of the spread that EMOS gives, with weights by
-    the leaves of a forest. ``model.state["pool_weight"].description`` lists the settings of each
-    component.
+    A CKME with a ``support`` of several kinds of members becomes one component for each kind. The
+    name of such a component ends in the kind: past ``observations``, or past errors around the
+    ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean. Predictors
+    are covariates other than the season. With predictors, the first two components of the list
+    occur twice: ``..._standardised`` uses predictors in EMOS, and ``..._standardised_plain`` does
+    not. With many predictors, the pool also has ``forest_season_...``: errors in units of the
+    spread that EMOS gives, with weights by the leaves of a forest.
+    ``model.state["pool_weight"].description`` lists the settings of each component.
 
     Parameters
     ----------
     methods : tuple of Method, optional
-        Methods to mix. A CKME with several supports becomes one component for each support. By
+        Methods to mix. A CKME with several kinds of members becomes one component for each kind. By
         default the pool has the components above. If the cases do not allow the season as a
         covariate, the default pool has CKME, CKME of shapes, IDR, climatology and the raw forecast.
     average : "auto" or None
@@ -134,7 +138,7 @@ class LinearPool(Settings):
     tails : "auto" or None
         Distribution outside the observed range. "auto": a generalised Pareto tail replaces the
         outermost 5 to 10 % of the mass, on each side without a bound. The fit learns the tail from
-        observations beyond mixtures of held-out forecasts. None: no tail.
+        past observations that lie outside held-out forecasts of the pool. None: no tail.
     novelty : "auto" or None
         "auto": components whose members are past observations lose weight to the other recalibrated
         components, in the mixture and in the average. They lose weight if the forecast is unlike
@@ -144,15 +148,15 @@ class LinearPool(Settings):
         Bounds of the default methods, as in :class:`CKME`. Methods that you pass have bounds of
         their own.
     condition_on : str or tuple of str, optional
-        Covariates. The default is the season, if the dates of the cases cover most of a year and
-        several seasons. An empty tuple means no covariates. Methods that you pass use the
-        covariates of the pool if their own ``condition_on`` is None.
+        Covariates. The default is the season, if the dates of the cases span at least 240 days and
+        are not all from the same few weeks of the year. An empty tuple means no covariates. Methods
+        that you pass use the covariates of the pool if their own ``condition_on`` is None.
     gap : int, str or timedelta
         Width of the gap on both sides of the held-out cases, as in :class:`CKME`. The pool learns
         its weights with this gap. A CKME without a gap of its own makes its choices with this gap.
     year_start : str or int, optional
-        Date at which years of cases begin, as in :class:`CKME`. The pool and a CKME use this date
-        as they use ``gap``.
+        Date at which years of cases begin, as in :class:`CKME`. The pool uses this date when it
+        learns its weights, and so does a CKME without a year start of its own.
     forest : "auto", True or False
         True if the pool mixes a forest, which weights past errors by the leaves of trees, with the
         components above. "auto" means True with at least 200 cases and five covariates besides the
@@ -204,7 +208,7 @@ class LinearPool(Settings):
     @property
     @once
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the mixture, with the covariates, gap and year start of the pool."""
+        """Methods of the mixture; settings that they lack come from the pool's settings."""
         names = names_of(self.condition_on) or None
         mixed = self.methods
         if mixed is None:
@@ -220,7 +224,7 @@ class LinearPool(Settings):
 
     @property
     def shared_by_places(self) -> CKME:
-        """Method of the shared component, if a fit pools many cases and each place has a pool."""
+        """Method of the component that all places share, if a fit pools many cases."""
         return CKME(
             condition_on=self.covariates or None,
             bounds=self._given_bounds,
@@ -241,7 +245,7 @@ class LinearPool(Settings):
 
     @property
     def _given_bounds(self) -> Bounds:
-        """Setting ``bounds`` of the first method that has this setting."""
+        """Bounds of the first method that has a setting ``bounds``; "auto" if there is none."""
         return next((vars(m)["bounds"] for m in self.mixed if "bounds" in vars(m)), "auto")
 
     @property
@@ -258,11 +262,12 @@ class LinearPool(Settings):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components, all with weights learned from held-out forecasts."""
+        """Number of components. The pool learns the weights of all from held-out forecasts."""
         return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:
-        """Return the names and sizes of the blocks of members; past observations come first."""
+        """Return the name and number of members of each block of a forecast; past observations
+        first."""
         shared = any(c.on_observations for c in self.components)
         sizes = {OBSERVATIONS: n} if shared else {}
         for component in self.components:
@@ -271,7 +276,7 @@ class LinearPool(Settings):
         return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
-        """Return the position of each member's past case, or -1, and the block of each member."""
+        """Return the position of each member's past case (-1: no case), and each member's block."""
         on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
         blocks = self.blocks(n)
         cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
@@ -279,7 +284,7 @@ class LinearPool(Settings):
         return slots if self.tails is None else with_tail_slots(*slots)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters: weights, tails, and parameters with the labels of components."""
+        """Return the parameters: weights, tails, and all parameters of the components."""
         labels = tuple(component.label for component in self.components)
         parameters = {
             "pool_weight": Parameter(
@@ -333,7 +338,7 @@ class LinearPool(Settings):
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return parameters of the added cases, for components that updates do not fit again."""
+        """Return values for the added cases, of components that updates do not fit again."""
         return updated_together(self.components, added, fitted, slots)
 
     @property
@@ -350,7 +355,8 @@ class LinearPool(Settings):
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of the evidence: scores of components, and losses of the candidates of each."""
+        """Sizes of the numbers from which places choose together: scores of components, and
+        losses."""
         sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),)}
         if self.has_shared:
             sizes |= evidence_sizes(len(self.components))
@@ -381,7 +387,8 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Return choices, weights and tails (L, ...) between joint values and own values."""
+        """Return choices, weights and tails (L, ...) between joint values and values of each
+        place."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)
@@ -407,7 +414,8 @@ class LinearPool(Settings):
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
-        """Multiply weights (L, C) by the trust in recalibration (L,), and give raw the rest."""
+        """Multiply weights (L, C) by the trust in recalibration (L,), and give the raw forecast the
+        rest."""
         if self._issued is None:
             return weight
         faded = weight * evidence[:, np.newaxis]
@@ -441,7 +449,7 @@ class LinearPool(Settings):
         return state
 
     def _tried(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Return the choices, and the parameters of the components that the search has fitted."""
+        """Return the choices, and the parameters of the components, which are fitted with them."""
         from xrecal.arrays.rows import location_blocks
 
         n_locations, n = cases.observations.shape
@@ -510,8 +518,8 @@ class LinearPool(Settings):
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Refit the components to all cases, except components with ``keeps_choices``.
 
-        These exceptions, such as a CKME or a forest, keep their parameters, and the pool keeps its
-        weights and tails.
+        Components with ``keeps_choices``, such as a CKME or a forest, keep their parameters, and
+        the pool keeps its weights and tails.
         """
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED

@@ -1,4 +1,4 @@
-"""Weights of a pool whose record is too short to tell a seasonal cycle of errors from a jump."""
+"""Weights of a pool, if its record may be too short to tell a seasonal cycle from a jump."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from .components import Component
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MONTH = 31.0
-"""Tolerance in days for records of two years. In a monthly record of two years, the first and the
-last case are 23 months apart."""
+"""Number of days by which a record may be shorter than two years and still count as two years. In a
+monthly record of two years, the first and the last case are 23 months apart."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
-    """Return the share (L,) of their weight that components with the season may keep.
+    """Return the share (L,) of its weight that a component with the season may keep.
 
     See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if no component uses the
-    season, or if all other components issue past observations or the raw forecast.
+    season. It is also 1 if all components without the season issue past observations or the raw
+    forecast.
     """
     from xrecal.arrays.baselines.jump import season_kept
 
@@ -42,11 +43,11 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
 def forget_first_year(
     quantiles: FloatArray, components: Sequence[Component], days: FloatArray | None
 ) -> None:
-    """Set forecasts (L, C, n, Q) of the first year to NaN, if they come from earlier cases alone.
+    """Set held-out forecasts (L, C, n, Q) of the cases of the first year to NaN.
 
-    The earlier cases of these forecasts do not contain all seasons. The forecasts do not become NaN
-    if no component uses the season, or if the record is shorter than two years. In such a short
-    record, only these forecasts show drift.
+    The forecasts come from fits to earlier cases alone, and in the first year the earlier cases do
+    not contain all seasons. Nothing changes if no component uses the season, or if the record is
+    shorter than two years: without its first year, such a record could not show drift.
     """
     if days is not None and _seasonal(components).any():
         quantiles[:, :, in_first_year(days)] = np.nan
@@ -64,10 +65,10 @@ def in_first_year(days: FloatArray) -> BoolArray:
 def with_season_in_doubt(
     components: Sequence[Component], weights: FloatArray, scores: FloatArray, trust: FloatArray
 ) -> FloatArray:
-    """Multiply the weights (L, C) of components with the season by the share ``trust`` (L,).
+    """Multiply weights (L, C) by the share ``trust`` (L,), for components with the season only.
 
-    The components without the season get the lost mass, in proportion to the weights that they
-    would have alone, from the scores (L, C, C).
+    The components without the season get the lost weight. They get it in proportion to the weights
+    that they would have in a pool without the others, by the scores (L, C, C).
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

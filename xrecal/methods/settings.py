@@ -1,4 +1,4 @@
-"""Settings of methods: their text, common checks, and suggestions for misspelt names."""
+"""Settings of methods: their display, common checks, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def once(function: F) -> F:
-    """Return the function with a cache: equal settings compute a result only once."""
+    """Add a cache to a function, so that it computes its result for equal settings only once."""
     return cast(F, wraps(function)(lru_cache(maxsize=64)(function)))
 
 
@@ -38,14 +38,15 @@ class Settings(Method):
     Parameters
     ----------
     exchangeable : bool
-        A setting of every method. False: each member is a forecast model with a name, which is its
-        label along the member dimension. Each of these models then has a weight and an offset. The
-        fit learns the weights from all places together (or from places that ``choose`` joins). The
-        weights are not negative, and a ridge draws them towards equal weights. The offset of a
-        model is its bias minus the bias of the weighted mean. The method gets weighted ensembles
-        from which the offsets are subtracted. If a model is missing on a day, the other models
-        share its weight. xrecal finds each model by its label. ``update`` does not change weights
-        and offsets.
+        A setting of every method. True: members have no names, and their order has no meaning.
+        False: each member is a forecast model with a name, which is its label along the member
+        dimension. The fit then gives a weight and an offset to each of these models. The fit learns
+        the weights from all places together (or from places that ``choose`` joins). The weights are
+        not negative, and a ridge, a penalty on differences, draws them towards equal weights. The
+        offset of a model is its bias minus the bias of the weighted mean. The fit subtracts the
+        offsets from the members, and the method gets the result as weighted ensembles. If a model
+        is missing on a day, the other models share its weight. xrecal finds each model by its
+        label. ``update`` does not change weights and offsets.
     """
 
     exchangeable: bool = field(default=True, kw_only=True)
@@ -58,7 +59,8 @@ class Settings(Method):
     """True if a pool has bounds of its own, in addition to the bounds of its methods."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make the settings; raise TypeError with the names of all settings for an unknown name."""
+        """Make the settings; for an unknown name, raise TypeError with the names of all
+        settings."""
         own = settings_of(cls)
         for name in given:
             if name not in own:
@@ -82,7 +84,7 @@ class Settings(Method):
             check_names(self)
 
     def with_bounds(self, bounds: Bounds) -> Self:
-        """Return the settings with these bounds in place of "auto", also for methods of a pool."""
+        """Return the settings with ``bounds`` in place of "auto", also in the methods of a pool."""
         changes: dict[str, Any] = {}
         if (methods := getattr(self, "methods", None)) is not None:
             changes["methods"] = tuple(
@@ -101,7 +103,7 @@ class Settings(Method):
 
 
 def settings_of(kind: type) -> tuple[str, ...]:
-    """Return the names of the settings of a class; settings of all methods come last."""
+    """Return the names of the settings of a class; settings that all methods have come last."""
     every = fields(cast("type[DataclassInstance]", kind))
     return tuple(f.name for f in sorted(every, key=lambda f: f.kw_only is True))
 
@@ -128,7 +130,8 @@ def kinds_with(name: str) -> list[type[Settings]]:
 def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
     """Return the methods of a pool as a tuple.
 
-    Raises TypeError if ``methods`` is not several values, and ValueError if a value is not allowed.
+    Raises TypeError if ``methods`` is a single method or not iterable, and ValueError if one of the
+    values is not allowed in a pool.
     """
     if is_method(methods) or not isinstance(methods, Iterable):
         raise TypeError(f"{pool}: methods must be several; write ({methods!r}, ...)")
@@ -152,7 +155,8 @@ def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
 
 
 HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
-"""Half-life of cases: a length of time, a number of days, "cv" for cross-validation, or None."""
+"""Half-life of cases: a length of time, a number of days, "cv" (cross-validation chooses it), or
+None (all cases have equal weights)."""
 
 
 def is_positive(value: object) -> bool:
@@ -245,9 +249,10 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return the end of a sentence about an unknown name.
+    """Return the end of a sentence about an unknown name, with the most similar known name.
 
-    This end is a question with the most similar known name, or a full stop without a similar name.
+    The end is a question such as "did you mean 'ridge'?", or a full stop if no known name is
+    similar.
     """
     meant = nearest(name, known)
     return "." if meant is None else f"; did you mean {meant!r}?"

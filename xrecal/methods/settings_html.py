@@ -1,4 +1,4 @@
-"""HTML of settings for notebooks, and parts for other HTML of the package."""
+"""HTML of settings for notebooks, and functions that also make other HTML of the package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settings_html(settings: Any) -> str:
 
 
 def framed(title: str, body: str, plain: str) -> str:
-    """Return HTML with a title and a style, and a plain text for notebooks that show no HTML."""
+    """Return HTML with a title, a style, and a plain text that shows if the style is ignored."""
     head = f'<div class="xrecal-head"><b>{escape(title)}</b></div>'
     fallback = f'<pre style="display: none">{escape(plain)}</pre>'
     return f'{_STYLE}<div class="xrecal">{head}{body}</div>{fallback}'
@@ -54,5 +54,5 @@ def table(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def folded(title: str, body: str, unfolded: bool = False) -> str:
-    """Return HTML that shows a title, and a body after a click on the title."""
+    """Return HTML with a title; a click on the title shows or hides the body."""
     return f"<details{' open' if unfolded else ''}><summary>{title}</summary>{body}</details>"

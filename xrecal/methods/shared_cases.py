@@ -1,4 +1,4 @@
-"""Cases of many places in memory, from which a shared fit computes sums."""
+"""Cases of many places in memory, from which a shared fit, one fit for all, computes sums."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases as ArrayCases
 
 DRAWN_MEMBERS = 50
-"""Number of members that represent a forecast in another form than equally weighted members."""
+"""Number of quantiles that represent a forecast whose members do not have equal weights, or that is
+a distribution."""
 
 IN_MEMORY = 20_000
-"""Largest number of cases that a pass over cases in memory processes at once."""
+"""Largest number of cases that a shared fit processes at once, if all cases are in memory."""
 
 
 class OfDates(NamedTuple):
-    """Part of the folds and weight of each of n cases or dates."""
+    """Part and weight of each of n cases or dates. A fold of cross-validation consists of parts."""
 
     part: IntArray
-    """(n,) number of the part of each case; folds consist of such parts"""
+    """(n,) number of the part of each case"""
     weight: FloatArray
     """(n,) weight of each case"""
 
     @classmethod
     def alike(cls, n: int) -> OfDates:
-        """Return part 0 and weight 1 for n forecasts that no sum will contain."""
+        """Return part 0 and weight 1 for n new forecasts, because the fit does not learn from
+        them."""
         return cls(np.zeros(n, np.int64), np.ones(n))
 
     def repeat(self, n: int) -> OfDates:
@@ -40,7 +42,7 @@ class OfDates(NamedTuple):
 
 
 class InMemory:
-    """Engine that runs passes over cases in memory, some cases at a time."""
+    """Engine of a shared fit: it runs functions over all cases in memory, some cases at a time."""
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class InMemory:
         self.cases, self.date, self.step, self.usual = cases, date, step, usual
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
-        """Run a function on pieces of the cases and join the results.
+        """Run a function on some of the cases at a time, and join all results.
 
         See :class:`xrecal.arrays.shared.passes.Engine`.
         """

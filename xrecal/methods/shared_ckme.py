@@ -1,4 +1,4 @@
-"""CKME for many places, which share one law of errors."""
+"""CKME for many places, which share one law of errors: the distribution of errors by forecast."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
-"""Name of the covariate with the number of a case's place, -1 for a place outside the fit."""
+"""Name of a covariate: the number of the place of a case, -1 for a place outside the fit."""
 
 FEATURE = "xrecal_feature_"
-"""Prefix of the names of covariates that are features of a place."""
+"""Prefix of the names of covariates that are features of a place, such as its height."""
 
 OWN = "shared_"
-"""Prefix of the dimensions of a shared fit in the state; names of other dimensions lack it."""
+"""Prefix of the names of dimensions of a shared fit in the state; other dimensions lack it."""
 
 NUMBER, HERE = "place", "here"
 """Names of two parameters of each place: its number in the shared fit, -1 for a place outside this
 fit, and its features."""
 
 SUMMED = "summed"
-"""Name of the parameter with a number of dates: the sums of a fit that keeps learning cover this
-many of the first dates."""
+"""Name of the parameter with the number of dates, counted from the first, whose cases the sums of a
+shared fit contain. Updates add later dates."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,10 @@ class SharedCKME(Method):
     places : int
         Number of places.
     features : tuple of str
-        Names of known features of the places: "latitude", "longitude", "height", "lead".
+        Names of the features of places that are known, from "latitude", "longitude", "height" and
+        "lead".
     rank : int
-        Largest number of landmarks.
+        Largest number of landmarks, the past cases that represent all others.
     middle_longitude : float
         Central longitude of the places, in degrees.
     keeps_sums : bool
@@ -127,13 +128,14 @@ class SharedCKME(Method):
         return np.full(N_QUANTILES, -1), None
 
     def sizes(self, n_covariates: int) -> Sizes:
-        """Return the sizes of arrays of the state; covariates have ``n_covariates`` features."""
+        """Return the sizes of arrays in the state, if covariates have ``n_covariates`` features."""
         from xrecal.arrays.shared.packed import Sizes
 
         return Sizes(self.places, len(self.features), n_covariates, self.rank)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters: law of errors, corrections of each place, and sums for updates."""
+        """Return the parameters: law of errors, corrections for each place, and sums for
+        updates."""
         from xrecal.arrays.shared.packed import ENTRIES
 
         sizes = self.sizes(n_features).of_dims
@@ -173,7 +175,7 @@ class SharedCKME(Method):
         return self, period_of_cases(axis, self.covariates, method="CKME")
 
     def for_cases(self, n: int) -> SharedCKME:
-        """Return the method with the largest number of landmarks for n cases."""
+        """Return the method, with ``rank`` set to the largest number of landmarks for n cases."""
         from xrecal.arrays.shared.passes import landmarks_for
 
         return replace(self, rank=landmarks_for(n))
@@ -191,10 +193,11 @@ class SharedCKME(Method):
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
-        """Return the part and the weight of each of n cases, or dates, and the folds.
+        """Return part and weight of each of n cases or dates, and the folds, which consist of
+        parts.
 
-        There are at most five folds. The folds consist of whole years if the settings have folds by
-        year.
+        There are at most five folds. If the folds of the settings are years, each fold has whole
+        years.
         """
         from xrecal.arrays.ckme.folds import gap_axis
         from xrecal.arrays.shared.folds import folds_of, parts_of
@@ -207,7 +210,7 @@ class SharedCKME(Method):
         return OfDates(part, weights), folds
 
     def weights(self, axis: CaseAxis, n: int) -> FloatArray:
-        """Return the weight of each of n cases, or dates, by the half-life.
+        """Return the weight of each of n cases or dates; the weight follows from the half-life.
 
         Weights are scaled so that cases whose weights sum to W count as much as W equal cases.
         """
@@ -220,13 +223,13 @@ class SharedCKME(Method):
 
     @property
     def ridges(self) -> FloatArray:
-        """Ridges among which cross-validation chooses, or the ridge of the settings."""
+        """Ridges from which cross-validation chooses; only one if the settings have a ridge."""
         from xrecal.arrays.shared.law import RIDGES
 
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
     def values(self, covariates: Covariates, date: IntArray) -> Values:
-        """Return the values of covariates (1, n) that may break; cases have dates ``date`` (n,)."""
+        """Return a sample of values of the covariates (1, n) that may be missing or broken."""
         from xrecal.arrays.shared.samples import draw_values
 
         at = [covariates.names.index(name) for name in (PLACE, *self.breakable)]
@@ -240,9 +243,11 @@ class SharedCKME(Method):
         date: IntArray,
         step: int = IN_MEMORY,
     ) -> tuple[InMemory, FloatArray]:
-        """Return an engine for passes over cases (1, n) in memory, and features (n, k) of places.
+        """Return an engine that reads cases (1, n) in memory, and the features (n, k) of their
+        places.
 
-        ``cases`` has forecasts, observations and covariates.
+        ``cases`` has forecasts, observations and covariates; ``date`` (n,) has the number of the
+        date of each case.
         """
         usual: FloatArray = NO_PREDICTORS
         if self.breakable:
@@ -316,13 +321,14 @@ class SharedCKME(Method):
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
     def learn(self, engine: Any, features: FloatArray, folds: Folds, min_samples: int) -> Any:
-        """Fit one location, and return its arrays of the state in the form of the engine."""
+        """Fit one location, and return its arrays of the state: as values, or as tasks of Dask."""
         learned = self._run(engine, features, folds)
         packing = Packing(self.sizes(0), self.method.bounds, min_samples)
         return engine.once(packing, learned.fit, learned.sample, engine.usual)
 
     def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
-        """Run the passes; raise ValueError if a fold has no training cases because of a gap."""
+        """Run all passes of a fit; raise ValueError if a gap leaves a fold without training
+        cases."""
         from xrecal.arrays.shared.passes import run
 
         alone = (folds.learned == 0).all(1)
@@ -349,9 +355,9 @@ class SharedCKME(Method):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Return a trial with quantiles of held-out cases at places of the fit.
+        """Return a trial: quantiles of forecasts of held-out cases, at places of the shared fit.
 
-        The quantiles come from ``cases.shared``: fits that the passes over all cases have made.
+        The fits in ``cases.shared``, made before by passes over all cases, give these quantiles.
         """
         assert cases.shared is not None
         assert cases.forecasts is not None
@@ -407,10 +413,11 @@ class SharedCKME(Method):
     def said(
         self, cases: Cases, which: IntArray, known: IntArray, levels: FloatArray
     ) -> FloatArray:
-        """Return quantiles (k, q) of the cases at positions ``which`` (k,), as at their issue.
+        """Return quantiles (k, q) for the cases at positions ``which`` (k,), as known at their
+        issue.
 
-        The quantiles come from the shared fit at a time when ``known`` (k,) cases were known; NaN
-        if there was no fit.
+        The quantiles of a case come from the shared fit to the first ``known`` (k,) cases. They are
+        NaN if there was no fit at this time.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)
@@ -451,7 +458,7 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
-        """Return whether places have no past cases, so that they get forecasts like new places.
+        """Return whether places have no past cases; they then get forecasts from their features.
 
         The result is False if the fit has no features.
         """
@@ -468,7 +475,8 @@ class SharedCKME(Method):
         """Return forecasts (1, T) at one place, which has cases (1, n).
 
         ``at`` has the number of the place, its features (k,), and the usual values of covariates.
-        The place uses its cases only if it is outside the fit, with the number -1.
+        The forecasts use ``cases`` only for a place outside the fit, with the number -1, because a
+        place in the fit has its own corrections.
         """
         from xrecal.arrays.shared.issuing import at_own_place, issue
 
@@ -506,6 +514,6 @@ def addresses(own: FitArrays) -> tuple[int, ...]:
 
 
 def as_shared(method: Method) -> SharedCKME:
-    """Return a method that learns by sums, so that type checkers know its type."""
+    """Return the method itself; type checkers then know that it is a :class:`SharedCKME`."""
     assert isinstance(method, SharedCKME)
     return method

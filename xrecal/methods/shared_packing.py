@@ -1,4 +1,4 @@
-"""Arrays of the state of a shared fit, and the kind of record of each place."""
+"""Arrays that store a shared fit (one fit for many places), and the kind of each place's record."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 NO_RECORD = 2
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""Kinds of record of a place: long enough, shorter than ``min_samples``, missing, or unlike others.
-If the mean error or the spread of a record is very different from others, perhaps because of
-another unit, the fit does not learn from this record."""
+"""Kinds of record, which is all past cases of a place: long enough, shorter than ``min_samples``,
+without cases, or unlike the records of other places. A record is unlike others if its mean error or
+spread is very different, perhaps because of another unit; the fit does not learn from it."""
 
 USUAL = "usual"
-"""Name of the parameter with the usual values of covariates."""
+"""Name of the parameter with the usual values of covariates, such as their medians."""
 
 
 class Packing:
-    """Converter of a shared fit, or None, to arrays of the state.
+    """Function that converts a shared fit to arrays of the state; None means a failed fit.
 
-    A call also gets a sample of the cases, and the usual values of covariates.
+    The arguments of a call are the fit, a sample of the cases, and the usual values of covariates.
     """
 
     __name__ = "packing"

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
 
 SCALE = "variable_spread"
-"""Name of the parameter with the spread of the members of each variable."""
+"""Name of the parameter with the spread of each variable's members, by which the method divides the
+variable."""
 
 
 @dataclass(frozen=True)
 class VectorCKME(Method):
-    """:class:`CKME` that compares vectors, which ``fit(..., jointly=..., period=...)`` makes.
+    """:class:`CKME` of vectors; ``fit`` makes it if you pass ``jointly`` or ``period``.
 
     A forecast has the members of the first variable, then the members of the second, and so on.
     Observations belong to the variable to recalibrate; ``partners`` are observations of all other
@@ -33,7 +34,8 @@ class VectorCKME(Method):
     Parameters
     ----------
     method : CKME
-        CKME with all other settings. Its loss "crps" here means the energy score.
+        CKME with all other settings. With its loss "crps", cross-validation here minimises the
+        energy score.
     names : tuple of str
         Names of the variables.
     periods : tuple of float or None
@@ -86,7 +88,7 @@ class VectorCKME(Method):
 
     @property
     def not_by_sums(self) -> str:
-        """End of a message: places cannot share a fit of vectors, and what to type."""
+        """End of an error message: vectors do not allow a shared fit, and what to type."""
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:

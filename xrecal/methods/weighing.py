@@ -1,8 +1,9 @@
-"""Weights of pools with a shared component at many places, from the evidence of all places.
+"""Weights of pools at many places that share a component, from the scores of all places.
 
-Scores of components at a single place are weak evidence for the weights of this place. The scores
-of all places together are strong evidence. So the mean score over places determines joint weights,
-and the weights of each place are shrunk to the joint weights.
+The scores of components at a single place are too uncertain to determine the weights of this place.
+The scores of all places together are more certain. So the mean scores over places determine joint
+weights, and the weights of each place are shrunk to the joint weights. Scores, and the trust in the
+season, are called evidence here.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from .components import Component
 from .seasons import with_season_in_doubt
 
 MATRIX, TRUST = "relative_scores", "trust_in_season"
-"""Keys of the evidence of a pool: a matrix of scores of held-out forecasts, for each pair of
-components, divided by the smallest CRPS of a component; and the share of their weight that
-components with the season may keep."""
+"""Keys of the evidence of a pool. The first is a matrix of scores of held-out forecasts, with a
+score for each pair of components, divided by the smallest CRPS of all components. The second is the
+share of its weight that a component with the season may keep."""
 
 
 def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
@@ -29,7 +30,8 @@ def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
 
 
 def evidence(scores: FloatArray, trust: FloatArray) -> dict[str, FloatArray]:
-    """Return the evidence of places, from scores (L, C, C) and trust in the season (L,)."""
+    """Return the evidence of L places by name, from scores (L, C, C) and trust in the season
+    (L,)."""
     from xrecal.arrays.distributions.pool import relative_scores
 
     return {MATRIX: relative_scores(scores), TRUST: trust}
@@ -40,8 +42,9 @@ def weights_of_all(
 ) -> dict[str, FloatArray]:
     """Return joint weights (1, C) and mean evidence of all places, from the evidence of L places.
 
-    The joint weights are shrunk to weights by the CRPS of each component alone. The shrinkage is
-    proportional to the median of ``n_cases`` (L,) divided by the sum of ``n_cases``.
+    The joint weights are shrunk to weights that depend only on the CRPS of each component alone.
+    The strength of this shrinkage is proportional to the median of ``n_cases`` (L,), divided by the
+    sum of ``n_cases``.
     """
     from xrecal.arrays.distributions.pool import PULL, weights_of_scores
 
@@ -56,10 +59,10 @@ def weights_of_all(
 def weights_at_places(
     components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
 ) -> FloatArray:
-    """Return weights (L, C) of places, from means of the place's scores and those of all places.
+    """Return weights (L, C), from means of each place's scores and the scores of all places.
 
-    The scores of the place have a ``share`` (L,) in this mean. The weights are shrunk to the joint
-    weights, and equal the joint weights if the share is 0.
+    ``share`` (L,) is the weight of a place's own scores in this mean. The weights are shrunk to the
+    joint weights, and equal the joint weights where ``share`` is 0.
     """
     from xrecal.arrays.distributions.pool import weights_of_scores
 
