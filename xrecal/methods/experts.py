@@ -69,8 +69,7 @@ class Experts:
     """Linear pool that is one of the experts."""
     bounds: Bounds = "auto"
     law: SharedCKME | None = None
-    """Method of the shared expert, one fit of which serves all places; None without such an
-    expert."""
+    """Method of the shared expert, which is one fit for all places; None without such an expert."""
 
     @cached_property
     def emos(self) -> Component:

@@ -187,8 +187,7 @@ class OnlinePool(Settings):
 
     @property
     def law(self) -> SharedCKME | None:
-        """Method of the shared expert, one fit of which serves all places; None without such an
-        expert."""
+        """Method of the shared expert, which is one fit for all places; None without one."""
         given = self.methods if isinstance(self.methods, tuple) else ()
         return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 
@@ -248,8 +247,7 @@ class OnlinePool(Settings):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the linear pool's covariates, and the name of the time from issue to valid
-        time."""
+        """Names of the linear pool's covariates, and of the time from issue to valid time."""
         return (*self.pool.covariates, AHEAD)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
@@ -334,8 +332,7 @@ class OnlinePool(Settings):
     @property
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of choices, which are made twice: from all cases, and from cases before the
-        warm-up."""
+        """Sizes of choices, made twice: from all cases, and from cases before the warm-up."""
         own = self.experts.choice_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 

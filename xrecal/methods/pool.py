@@ -266,8 +266,7 @@ class LinearPool(Settings):
         return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:
-        """Return the name and number of members of each block of a forecast; past observations
-        first."""
+        """Return the number of members in each block of a forecast, by the names of blocks."""
         shared = any(c.on_observations for c in self.components)
         sizes = {OBSERVATIONS: n} if shared else {}
         for component in self.components:
@@ -355,8 +354,7 @@ class LinearPool(Settings):
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of the numbers from which places choose together: scores of components, and
-        losses."""
+        """Sizes of the scores and losses from which places choose settings together."""
         sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),)}
         if self.has_shared:
             sizes |= evidence_sizes(len(self.components))
@@ -387,8 +385,7 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Return choices, weights and tails (L, ...) between joint values and values of each
-        place."""
+        """Return choices, weights and tails (L, ...) between joint values and own values."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)
@@ -414,8 +411,7 @@ class LinearPool(Settings):
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
-        """Multiply weights (L, C) by the trust in recalibration (L,), and give the raw forecast the
-        rest."""
+        """Multiply weights (L, C) by the trust in recalibration (L,); raw gets the lost weight."""
         if self._issued is None:
             return weight
         faded = weight * evidence[:, np.newaxis]

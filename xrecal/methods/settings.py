@@ -42,8 +42,8 @@ class Settings(Method):
         False: each member is a forecast model with a name, which is its label along the member
         dimension. The fit then gives a weight and an offset to each of these models. The fit learns
         the weights from all places together (or from places that ``choose`` joins). The weights are
-        not negative, and a ridge, a penalty on differences, draws them towards equal weights. The
-        offset of a model is its bias minus the bias of the weighted mean. The fit subtracts the
+        not negative, and a ridge, a penalty on unequal weights, draws them towards equal weights.
+        The offset of a model is its bias minus the bias of the weighted mean. The fit subtracts the
         offsets from the members, and the method gets the result as weighted ensembles. If a model
         is missing on a day, the other models share its weight. xrecal finds each model by its
         label. ``update`` does not change weights and offsets.
@@ -59,8 +59,7 @@ class Settings(Method):
     """True if a pool has bounds of its own, in addition to the bounds of its methods."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make the settings; for an unknown name, raise TypeError with the names of all
-        settings."""
+        """Make the settings; for an unknown name, raise TypeError with all known names."""
         own = settings_of(cls)
         for name in given:
             if name not in own:

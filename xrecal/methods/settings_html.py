@@ -29,7 +29,7 @@ def settings_html(settings: Any) -> str:
 
 
 def framed(title: str, body: str, plain: str) -> str:
-    """Return HTML with a title, a style, and a plain text that shows if the style is ignored."""
+    """Return HTML with a title, a style, and a plain text that appears if styles have no effect."""
     head = f'<div class="xrecal-head"><b>{escape(title)}</b></div>'
     fallback = f'<pre style="display: none">{escape(plain)}</pre>'
     return f'{_STYLE}<div class="xrecal">{head}{body}</div>{fallback}'

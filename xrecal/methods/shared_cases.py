@@ -32,8 +32,7 @@ class OfDates(NamedTuple):
 
     @classmethod
     def alike(cls, n: int) -> OfDates:
-        """Return part 0 and weight 1 for n new forecasts, because the fit does not learn from
-        them."""
+        """Return part 0 and weight 1 for each of n cases that are not cases of the fit."""
         return cls(np.zeros(n, np.int64), np.ones(n))
 
     def repeat(self, n: int) -> OfDates:

@@ -77,7 +77,7 @@ class SharedCKME(Method):
     method : CKME
         CKME with all other settings.
     places : int
-        Number of places.
+        Number of places in the fit.
     features : tuple of str
         Names of the features of places that are known, from "latitude", "longitude", "height" and
         "lead".
@@ -134,8 +134,7 @@ class SharedCKME(Method):
         return Sizes(self.places, len(self.features), n_covariates, self.rank)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters: law of errors, corrections for each place, and sums for
-        updates."""
+        """Return the parameters: law of errors, corrections of places, and sums for updates."""
         from xrecal.arrays.shared.packed import ENTRIES
 
         sizes = self.sizes(n_features).of_dims
@@ -193,8 +192,7 @@ class SharedCKME(Method):
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
-        """Return part and weight of each of n cases or dates, and the folds, which consist of
-        parts.
+        """Return part and weight of each of n cases or dates, and folds, made of parts.
 
         There are at most five folds. If the folds of the settings are years, each fold has whole
         years.
@@ -243,8 +241,7 @@ class SharedCKME(Method):
         date: IntArray,
         step: int = IN_MEMORY,
     ) -> tuple[InMemory, FloatArray]:
-        """Return an engine that reads cases (1, n) in memory, and the features (n, k) of their
-        places.
+        """Return an engine that reads cases (1, n) in memory, and features (n, k) of places.
 
         ``cases`` has forecasts, observations and covariates; ``date`` (n,) has the number of the
         date of each case.
@@ -327,8 +324,7 @@ class SharedCKME(Method):
         return engine.once(packing, learned.fit, learned.sample, engine.usual)
 
     def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
-        """Run all passes of a fit; raise ValueError if a gap leaves a fold without training
-        cases."""
+        """Run the passes of a fit; raise ValueError if a gap leaves a fold no training cases."""
         from xrecal.arrays.shared.passes import run
 
         alone = (folds.learned == 0).all(1)
@@ -413,8 +409,7 @@ class SharedCKME(Method):
     def said(
         self, cases: Cases, which: IntArray, known: IntArray, levels: FloatArray
     ) -> FloatArray:
-        """Return quantiles (k, q) for the cases at positions ``which`` (k,), as known at their
-        issue.
+        """Return quantiles (k, q) for cases at positions ``which`` (k,), as known at their issue.
 
         The quantiles of a case come from the shared fit to the first ``known`` (k,) cases. They are
         NaN if there was no fit at this time.

@@ -29,7 +29,7 @@ USUAL = "usual"
 
 
 class Packing:
-    """Function that converts a shared fit to arrays of the state; None means a failed fit.
+    """Function that converts a shared fit (None without usable cases) to arrays of the state.
 
     The arguments of a call are the fit, a sample of the cases, and the usual values of covariates.
     """
