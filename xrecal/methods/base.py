@@ -81,7 +81,7 @@ class Parameter:
     """Dimensions besides the locations, and their sizes. A size may be a function of the number of
     slots, the positions for cases in the state (the arrays that a model stores)."""
     flags: Sequence[str] = ()
-    """Meanings of the values 0, 1, ..., if the values are codes."""
+    """Meanings of the values 0, 1, ... of the parameter, if these values are codes."""
     description: str = ""
     """Text that explains the labels of the parameter."""
     labels: Sequence[str] = ()
@@ -229,7 +229,7 @@ class Variables(NamedTuple):
 class Method(ABC):
     """Base of all methods, which are frozen dataclasses of names and numbers.
 
-    The attributes of a method describe its capabilities; callers never ask for its class. A new
+    The attributes of a method describe its capabilities, so callers need not know its class. A new
     method overrides :meth:`predict_locations`. The method overrides :meth:`fit_locations` and
     :meth:`parameters` if it learns more than the cases themselves, and :meth:`choose_locations` if
     it searches for settings. The method inherits all other attributes.
@@ -245,7 +245,8 @@ class Method(ABC):
     """True if one fit of the method learns from the cases of many places, by sums over chunks of
     cases."""
     joins_variables: ClassVar[bool] = False
-    """True if :class:`VectorCKME` accepts the method, to compare vectors or points on a circle."""
+    """True if the method can also compare vectors, or points on a circle, as part of a
+    :class:`VectorCKME`."""
     updates: ClassVar[bool] = True
     """True if an update can add cases to a fit of the method."""
     relearns: ClassVar[bool] = False
@@ -304,7 +305,7 @@ class Method(ABC):
         return None
 
     def of_variable(self, place: int) -> Method:
-        """Return the method for another variable of the vector, at position ``place``."""
+        """Return the method for the variable at position ``place`` of the vector."""
         return self
 
     @property
@@ -407,7 +408,7 @@ class Method(ABC):
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """Return the method; a pool's gap and year start replace settings that it lacks."""
+        """Return the method; it gets a pool's gap and year start if its own are not set."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:

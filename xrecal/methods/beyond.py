@@ -101,7 +101,7 @@ size stays in the cache of the processor, which saves time."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Append entries for the members of tails, with case -1, to cases and components of members."""
+    """Add the members of tails, which have the case -1, to cases and components of members."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS

@@ -219,7 +219,7 @@ class CKME(Settings):
 
     @property
     def supports(self) -> tuple[str, ...]:
-        """Kinds of support, by their names in the array layer, that the settings allow."""
+        """Kinds of members that the settings allow, such as past observations."""
         supports = SUPPORTS[self.support]
         if self.shapes:
             supports = tuple(s for s in supports if s in OF_SHAPES)
@@ -228,7 +228,7 @@ class CKME(Settings):
         return supports
 
     def of_support(self, support: str | None) -> CKME:
-        """Return the method with one support, without tails and without ``novelty``."""
+        """Return the method with one kind of members, without tails and without ``novelty``."""
         alone: dict[str, Any] = {"support": support, "tails": None, "novelty": None}
         return replace(self, **alone)
 
@@ -239,7 +239,7 @@ class CKME(Settings):
 
     @property
     def on_device(self) -> bool:
-        """True if the method accepts CuPy arrays, which only the usual settings support."""
+        """True if the settings allow CuPy arrays."""
         return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
 
     @property
@@ -249,7 +249,7 @@ class CKME(Settings):
 
     @property
     def between(self) -> Between | None:
-        """Definition of quantiles: "mean" if members have tails; None for steps at the members."""
+        """Rule for quantiles between members: "mean" with tails; None if the CDF has steps."""
         return None if self.tails is None or self.shares_members else "mean"
 
     @property
@@ -278,7 +278,7 @@ class CKME(Settings):
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """Return the method; a pool's gap and year start replace settings that it lacks."""
+        """Return the method; it gets a pool's gap and year start if its own are not set."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 

@@ -1,4 +1,4 @@
-"""Climatology: a forecast of past observations, which any useful forecast should beat."""
+"""Climatology: the distribution of past observations. A useful forecast should be better."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Component:
         return self.method.fit_locations(cases, min_samples, self.own_choices(choices))
 
     def taken_from(self, fitted: FitArrays) -> Arrays:
-        """Return the method's parameters from the state of the pool, with names of the method."""
+        """Select the method's parameters from a pool's state, and remove the label from names."""
         # The names do not depend on the number of features.
         names = {name: f"{self.label}_{name}" for name in self.parameters(1)}
         own = {name: fitted[stored] for name, stored in names.items() if stored in fitted}
@@ -405,7 +405,7 @@ def leave_alone(
 
 
 class GivingWay(NamedTuple):
-    """Weights of a pool whose past observations may lose weight to other components."""
+    """Weights of a pool in which past observations may lose weight to other components."""
 
     mixed: FloatArray
     """(L, C) weights of the C components in the mixture"""

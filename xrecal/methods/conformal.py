@@ -141,7 +141,7 @@ class ConformalPrediction(KeepsPIT):
     def _with_margins(
         self, forecasts: Forecasts, fitted: FitArrays, weights: FloatArray | None
     ) -> FloatArray:
-        """Return ends (L, T, 2) of intervals, moved by margins; both stop where they meet."""
+        """Return ends (L, T, 2) of intervals, moved by margins but never past each other."""
         from xrecal.arrays.baselines.conformal import conformal_margins
 
         below, above = (

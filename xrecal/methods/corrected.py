@@ -68,7 +68,7 @@ class Errors(NamedTuple):
         own: FloatArray,
         known: int,
     ) -> Errors:
-        """Return the errors with one more case.
+        """Return the stored errors and the errors of one more case.
 
         ``said`` has the quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
         predictors of its error. ``known`` is the number of cases that were known when the new case

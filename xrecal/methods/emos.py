@@ -54,11 +54,12 @@ class EMOS(Settings):
     """Nonhomogeneous Gaussian regression, fitted by the smallest mean CRPS of past cases.
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
-    the mean and variance of the ensemble [1]_. Its mean and its standard deviation are ``NAME_loc``
-    and ``NAME_scale``. If the variable has a bound, the distribution is censored at this bound
-    [2]_: for rain, all mass below zero is the probability of no rain. The state (the arrays of a
-    model) stores the mean, the variance and the number of members of each past ensemble, so that an
-    update can fit to all cases again. New forecasts do not need these values.
+    the mean and variance of the ensemble [1]_. The variables ``NAME_loc`` and ``NAME_scale`` are
+    the mean and the standard deviation of this normal distribution. If the variable has a bound,
+    the distribution is censored at this bound [2]_: for rain, all mass below zero is the
+    probability of no rain. The state (the arrays of a model) stores the mean, the variance and the
+    number of members of each past ensemble, so that an update can fit to all cases again. New
+    forecasts do not need these values.
 
     Parameters
     ----------

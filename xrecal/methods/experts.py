@@ -40,8 +40,8 @@ WINDOWS = (30, 60, 120)
 cases."""
 
 N_ERRORS = 91
-"""Number of last errors that a fast expert adds to the ensemble mean. Daily errors of this number
-come from a quarter of a year."""
+"""Number of last errors that a fast expert adds to the ensemble mean. If cases are daily, these
+errors are from a quarter of a year."""
 
 MEMORY, HALF_LIFE = 250, 60.0
 """Number of last verified cases that the fast expert "recent CKME" uses, and the half-life of these
@@ -245,8 +245,8 @@ class Experts:
     ) -> dict[str, FloatArray]:
         """Return quantiles (k, J) of the shared expert for cases at positions ``which`` (k,).
 
-        The shared expert knows the first ``known`` (k,) cases. The result is empty if there is no
-        shared expert.
+        For each of these cases, the shared expert has learned from the first ``known`` (k,) cases.
+        The result is empty if there is no shared expert.
         """
         if self.shared is None or self.law is None:
             return {}

@@ -147,9 +147,9 @@ WEEK = 7.0
 memory of about a week."""
 
 MANY_NEAR = 0.05
-"""Smallest share of the cases with a neighbour within a week in another fold for which a remark
-warns the user. Fewer such cases hardly change scores. If folds are years, daily cases have a few of
-them at the end of each year."""
+"""Share of the cases. If at least this share has a neighbour within a week in another fold, a
+remark warns the user. Fewer such cases hardly change scores: if folds are years, a few daily cases
+at the end of each year have such neighbours."""
 
 
 def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:

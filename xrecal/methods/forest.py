@@ -152,7 +152,7 @@ class Forest(Method):
         return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Return past errors as members, with weights by the leaves that cases share."""
+        """Return past errors as members, weighted by leaves that cases share with forecasts."""
         from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
 
         members, weights = forest_forecasts(

@@ -15,7 +15,7 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """Return how many of the first cases had verified when each case was issued.
+    """Return the number of cases that had verified when each case was issued.
 
     Parameters
     ----------

@@ -107,18 +107,19 @@ class OnlinePool(Settings):
     With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
     expert has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow
-    experts of the place were fitted to. At a place with too few cases the shared expert has all the
-    weight. An update adds the new cases of all places to the sums of the shared expert. If an
-    update adds a place, the shared expert issues its forecasts from the features and the cases of
-    this place.
+    experts of the place were fitted to. At a place with too few cases for experts of its own, the
+    shared expert has all the weight. An update adds the new cases of all places to the sums of the
+    shared expert. If an update adds a place, the shared expert issues its forecasts from the
+    features and the cases of this place.
 
     ``fit`` first fits the experts without the last cases of the hindcast, and learns the weights
     from the experts' forecasts of these last cases. Then ``fit`` fits the experts to all cases.
-    ``model.update`` learns from the new cases, one after another. For each case, it first compares
-    the observation with forecasts of the experts from the cases that had verified when the case was
-    issued, and changes the weights. After that, the experts learn from the case. The slow experts,
-    which are the pool, its components and EMOS on all cases, are fitted again at intervals of
-    ``refit``. One update with thirty days makes the same model as thirty updates of one day.
+    ``model.update`` learns from the new cases, one after another. The experts first forecast a new
+    case from the cases that had verified when it was issued. ``model.update`` compares these
+    forecasts with the observation, and changes the weights. After that, the experts learn from the
+    case. The slow experts, which are the pool, its components and EMOS on all cases, are fitted
+    again at intervals of ``refit``. One update with thirty days makes the same model as thirty
+    updates of one day.
 
     Parameters
     ----------
@@ -284,8 +285,12 @@ class OnlinePool(Settings):
                 within=NOT_NEGATIVE,
             ),
             "regret": Parameter("regret of each expert", True, dims=by_level),
-            "square": Parameter("sum of squared steps", dims=by_level, within=NOT_NEGATIVE),
-            "largest": Parameter("largest step", True, dims=by_expert, within=NOT_NEGATIVE),
+            "square": Parameter(
+                "sum of squared changes of the regret", dims=by_level, within=NOT_NEGATIVE
+            ),
+            "largest": Parameter(
+                "largest change of the regret", True, dims=by_expert, within=NOT_NEGATIVE
+            ),
             "score": Parameter("discounted CRPS of each strategy", True, dims={SCORED: n_scored}),
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
@@ -295,9 +300,9 @@ class OnlinePool(Settings):
             ),
             "error_case": replace(last("cases of these normal scores"), dims={ERROR: REMEMBERED}),
             "last_learned": last("last case from which weights were learned"),
-            "last_fitted": last("last case of the newest fit of slow experts"),
+            "last_fitted": last("last case of the last fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case of the previous fit of slow experts", for_updates=True
+                "last case of the last fit but one of slow experts", for_updates=True
             ),
             **slow,
             **former,

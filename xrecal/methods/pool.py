@@ -99,10 +99,11 @@ class LinearPool(Settings):
 
     The recalibrated forecast is a weighted ensemble, whose members are in blocks. One block has the
     past observations. All methods that give weights to past observations share this block. Each
-    CKME of errors has a block of past errors. Each other method, and the ``average``, has a block
-    of 200 quantiles at equally spaced levels. The coordinate ``component`` names the block of each
-    member. With a pooled fit to more than 1500 cases, each place has a pool of its own. Each of
-    these pools has one more component, ``ckme_shared``: the :class:`CKME` that all places share.
+    CKME whose members are past errors added to the forecast has a block of these members. Each
+    other method, and the ``average``, has a block of 200 quantiles at equally spaced levels. The
+    coordinate ``component`` names the block of each member. With a pooled fit to more than 1500
+    cases, each place has a pool of its own. Each of these pools has one more component,
+    ``ckme_shared``: the :class:`CKME` that all places share.
 
     A CKME chooses its ridge, kernel and bounds from all past cases, and its held-out forecasts use
     these choices. So these forecasts know the held-out cases a little, and a CKME gets a slightly
@@ -407,7 +408,7 @@ class LinearPool(Settings):
         return unchanged.index(True) if any(unchanged) else None
 
     def share_as_issued(self, weight: FloatArray) -> float:
-        """Return the weight of the raw forecast among weights (C,); NaN if raw has no weight."""
+        """Return the weight of the raw forecast among weights (C,), or NaN without one."""
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:

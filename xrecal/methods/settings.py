@@ -33,7 +33,8 @@ def once(function: F) -> F:
 class Settings(Method):
     """Base of methods that users choose.
 
-    ``repr`` shows the settings of a method that differ from the default; a notebook shows all.
+    ``repr`` shows only the settings of a method that differ from the default; a notebook shows all
+    settings.
 
     Parameters
     ----------

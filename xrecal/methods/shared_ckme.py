@@ -210,7 +210,8 @@ class SharedCKME(Method):
     def weights(self, axis: CaseAxis, n: int) -> FloatArray:
         """Return the weight of each of n cases or dates; the weight follows from the half-life.
 
-        Weights are scaled so that cases whose weights sum to W count as much as W equal cases.
+        The sum of the weights is the effective number of cases: this many cases with equal weights
+        would determine a mean as precisely.
         """
         if self.method.half_life is None:
             return np.ones(n)
@@ -455,7 +456,7 @@ class SharedCKME(Method):
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
         """Return whether places have no past cases; they then get forecasts from their features.
 
-        The result is False if the fit has no features.
+        The result is False if the fit has no features of places.
         """
         return (own["record"][place] == NO_RECORD) & bool(self.features)
 

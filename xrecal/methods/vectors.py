@@ -92,7 +92,7 @@ class VectorCKME(Method):
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:
-        """Return the method for another variable of the vector, at position ``place``."""
+        """Return the method for the variable at position ``place`` of the vector."""
         return replace(self, own=place)
 
     def columns(self, n: int) -> int:
