@@ -115,9 +115,9 @@ class SharedFits(NamedTuple):
     """
 
     fits: npt.NDArray[Any]
-    """(L,) objects: :class:`xrecal.arrays.shared.held_out.HeldOut`, or
-    :class:`xrecal.arrays.shared.held_out.InTime` for a method that keeps learning; None at a place
-    without a shared fit"""
+    """(L,) objects with the fits of each place: :class:`xrecal.arrays.shared.held_out.HeldOut`, or
+    :class:`xrecal.arrays.shared.held_out.InTime` if updates add cases to the method. None at a
+    place without a shared fit"""
     place: IntArray
     """(L,) number of each place in its shared fit; -1 if the fit does not contain the place"""
     here: npt.NDArray[Any]
@@ -142,7 +142,8 @@ class Cases:
     """Fits of a pool's component that all places share; None if no component is shared."""
     common: Record | Timeline | None = None
     """Regrets of an online pool's experts. In a first pass over a sample of the places, this is the
-    record that collects the regrets. Later it is the common regrets that the first pass found."""
+    record that collects the regrets. Later, the attribute has the common regrets that the first
+    pass found."""
     foretold: npt.NDArray[Any] | None = None
     """(L,) objects with the results of :meth:`Method.foretell_locations`, if known already."""
     mean: FloatArray | None = None
@@ -320,7 +321,7 @@ class Method(ABC):
 
     @property
     def not_by_sums(self) -> str | None:
-        """End of an error message: the obstacle to one fit to many pooled cases, and what to type.
+        """End of an error message: why places cannot share a fit, and what to type instead.
 
         The property is None if places can share a fit.
         """
@@ -455,8 +456,8 @@ class Method(ABC):
     ) -> FitArrays:
         """Return choices (L, ...) that lie between joint choices and the places' own choices.
 
-        ``share`` (L,) is the weight of the own choices: 1 returns the own choices, and 0 returns
-        the joint choices. A place without choices of its own gets the joint choices.
+        ``share`` (L,) is the weight of the own choices. With 1 the result is the own choices, and
+        with 0 it is the joint choices. A place without choices of its own gets the joint choices.
         """
         return together
 

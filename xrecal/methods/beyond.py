@@ -72,7 +72,7 @@ def joined(
 ) -> Empirical:
     """Return ensembles of past observations (L, n), with weights (L, T, n), and other members.
 
-    The weights of the other members are multiplied by ``gets`` (L, T, 1).
+    The function multiplies the weights of the other members by ``gets`` (L, T, 1).
     """
     members, mass = beside
     assert mass is not None

@@ -311,8 +311,8 @@ class CKME(Settings):
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters of the method as a component of a pool.
 
-        They have no errors that replace past observations, because other components of the pool
-        replace past observations.
+        The parameters do not include errors that replace past observations, because other
+        components of the pool replace past observations.
         """
         own = replace(self, novelty=None).parameters(n_features)
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}

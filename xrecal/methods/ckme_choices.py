@@ -52,8 +52,8 @@ SUPPORTS = {
 """Kinds of members from which the fit chooses, for each value of the setting ``support``."""
 
 OF_SHAPES = ("standardised", "ratio", "standardised_plain")
-"""Kinds of members that a kernel which compares shapes allows. Shapes are forecasts without their
-means, and members of these kinds restore the mean."""
+"""Kinds of members that are allowed if the kernel compares shapes, which are forecasts without
+their means. Members of these kinds restore the mean."""
 
 STRENGTHS = (0.0, 0.25, 1.0, 4.0)
 """Candidates for the exponent of the kernel that compares covariates. With 0, covariates have no

@@ -346,8 +346,8 @@ class Forecasting:
         """Return the novelty (L, T) of forecasts, and keep the judge's forecasts for later.
 
         The judge is the component that computes novelty, see :func:`judge_of`. One comparison with
-        past forecasts gives both its forecasts and the novelty. Returns None if the pool has no
-        judge.
+        past forecasts gives both the judge's forecasts and the novelty. Returns None if the pool
+        has no judge.
         """
         judge = judge_of(self.components)
         if judge is None:

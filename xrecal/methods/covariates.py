@@ -104,8 +104,8 @@ class Covariates:
         names : sequence of str
             Names of the covariates, in the order of the result.
         record : Covariates, optional
-            Covariates of past cases, which define the medians and the plausible ranges. By default
-            the attribute ``record``, or else these covariates themselves.
+            Covariates of past cases, which define the medians and the plausible ranges. The default
+            is the attribute ``record``, or these covariates themselves if it is None.
         """
         breakable = [name for name in names if may_break(name)]
         if not breakable:

@@ -54,8 +54,8 @@ EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 """Labels of experts: EMOS on all cases, the raw forecast, and errors added to the mean."""
 
 MANY = 10**9
-"""Number of cases, larger than any record. Parameters whose size depends on the number of cases get
-their largest size with it."""
+"""Number of cases, larger than any record. If the size of a parameter depends on the number of
+cases, this number gives the largest size."""
 
 LEVELS = equal_mass_levels(N_LEVELS)
 """Levels of the quantiles of experts."""
@@ -119,7 +119,8 @@ class Experts:
     def parameters(self, n_features: int) -> dict[str, Parameter]:
         """Return the parameters of the slow experts, except those with a value for each case.
 
-        The state does not store the latter: the experts compute them again for every forecast.
+        The state does not store parameters with a value for each case, because the experts compute
+        them again for every forecast.
         """
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
@@ -305,7 +306,8 @@ def last_cases(cases: Cases, known: int | None = None) -> Cases:
 
 
 def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
-    """Return quantiles (T, J) of fast experts with EMOS or errors, from the last cases (1, n)."""
+    """Return quantiles (T, J) of the fast experts that use EMOS or errors, from last cases (1,
+    n)."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n = verified.observations.shape[1]

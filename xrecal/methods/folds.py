@@ -148,8 +148,8 @@ memory of about a week."""
 
 MANY_NEAR = 0.05
 """Share of the cases. If at least this share has a neighbour within a week in another fold, a
-remark warns the user. Fewer such cases hardly change scores: if folds are years, a few daily cases
-at the end of each year have such neighbours."""
+remark warns the user. Fewer such cases hardly change scores. For example, if folds are years, a few
+daily cases at the end of each year have such neighbours."""
 
 
 def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:

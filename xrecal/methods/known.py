@@ -127,9 +127,9 @@ def first_due(
     """Return which of the ``verified`` cases is the first after which a refit of experts is due.
 
     A refit is due after a case if the time ``refit`` has passed since the last fitted case, and the
-    case was issued with the experts of that fit. So no later case was issued with older experts.
-    The result is the number of verified cases if no refit is due. ``known`` (n,) has the number of
-    cases that had verified when each case was issued.
+    case was issued with the experts of the last fit. So no later case was issued with older
+    experts. The result is the number of verified cases if no refit is due. ``known`` (n,) has the
+    number of cases that had verified when each case was issued.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

@@ -215,7 +215,8 @@ class OnlinePool(Settings):
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the linear pool, EMOS on all cases, the recent CKME, and the shared method."""
+        """Methods of the linear pool, EMOS, the recent CKME, and the method of the shared
+        expert."""
         experts, law = self.experts, self.law
         own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
         return own if law is None else (*own, law)
@@ -263,7 +264,7 @@ class OnlinePool(Settings):
         return {**self.parameters_of_place(n_features), **of_all}
 
     def parameters_of_place(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters of the weights, and of the last two fits of the slow experts."""
+        """Return parameters of the experts' weights, and of the last two fits of slow experts."""
         from xrecal.arrays.online.state import FORGETTING, PARTS
 
         labels = self.experts.labels

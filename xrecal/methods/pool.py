@@ -209,7 +209,7 @@ class LinearPool(Settings):
     @property
     @once
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the mixture; settings that they lack come from the pool's settings."""
+        """Methods of the mixture, with the pool's covariates, gap and year start if not set."""
         names = names_of(self.condition_on) or None
         mixed = self.methods
         if mixed is None:
@@ -319,7 +319,7 @@ class LinearPool(Settings):
     def with_covariates(
         self, axis: CaseAxis, n_cases: int
     ) -> tuple[LinearPool, Sequence[str | None]]:
-        """Return the pool with covariates and a forest that suit the cases, and remarks or None."""
+        """Return the pool, with covariates and a forest if the cases allow them, and remarks."""
         if self.methods is not None:
             checked = [method.check(axis, n_cases) for method in self.mixed]
             methods = tuple(method for method, _ in checked)

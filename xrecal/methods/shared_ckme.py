@@ -86,8 +86,8 @@ class SharedCKME(Method):
     middle_longitude : float
         Central longitude of the places, in degrees.
     keeps_sums : bool
-        True if the method is the shared component of pools at each place and keeps learning. The
-        state then contains the sums from which the method learns.
+        True if the pools of all places share the method as a component, and updates add new cases
+        to it. The state then contains the sums over cases from which the method learns.
     """
 
     method: CKME
