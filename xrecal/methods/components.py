@@ -188,7 +188,7 @@ def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
 def updated_together(
     components: Iterable[Component], added: Cases, fitted: FitArrays, slots: IntArray
 ) -> Arrays:
-    """Return the parameters of added cases, for components that updates do not fit again."""
+    """Return values for the added cases, from components that updates do not fit again."""
     state: Arrays = {}
     for component in components:
         if component.method.keeps_choices:

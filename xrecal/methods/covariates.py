@@ -40,8 +40,8 @@ def may_break(name: str) -> bool:
 def count_features(periods: Mapping[str, float | None]) -> int:
     """Return the number of features of covariates, from their names and periods.
 
-    A circular covariate has two features, and any other covariate has one. A covariate that may
-    break has one more feature, its indicator.
+    A circular covariate has two features, and any other covariate has one. A covariate that may be
+    missing or broken has one more feature, its indicator.
     """
     return sum((1 if period is None else 2) + may_break(name) for name, period in periods.items())
 

@@ -306,8 +306,7 @@ def last_cases(cases: Cases, known: int | None = None) -> Cases:
 
 
 def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
-    """Return quantiles (T, J) of the fast experts that use EMOS or errors, from last cases (1,
-    n)."""
+    """Return quantiles (T, J) of fast experts with EMOS or errors, from the last cases (1, n)."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n = verified.observations.shape[1]

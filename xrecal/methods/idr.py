@@ -18,8 +18,8 @@ OF_CASES = (
     ("ensemble_inverse_size", "one over the number of members of each case", SHARE),
     ("ensemble_variance", "variance of the ensemble of each case", NOT_NEGATIVE),
 )
-"""Names, descriptions and ranges of parameters of each case. The method needs these parameters for
-forecasts with another number of members than past ensembles."""
+"""Names, descriptions and ranges of the parameters with a value for each case. The method needs
+these parameters for forecasts with another number of members than past ensembles."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -215,8 +215,7 @@ class OnlinePool(Settings):
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the linear pool, EMOS, the recent CKME, and the method of the shared
-        expert."""
+        """Methods of the linear pool, EMOS, the recent CKME, and of the shared expert."""
         experts, law = self.experts, self.law
         own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
         return own if law is None else (*own, law)

@@ -338,7 +338,7 @@ class LinearPool(Settings):
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return values for the added cases, of components that updates do not fit again."""
+        """Return values for the added cases, from components that updates do not fit again."""
         return updated_together(self.components, added, fitted, slots)
 
     @property

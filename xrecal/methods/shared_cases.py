@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases as ArrayCases
 
 DRAWN_MEMBERS = 50
-"""Number of quantiles that represent a forecast whose members do not have equal weights, or that is
-a distribution."""
+"""Number of quantiles that represent a forecast whose members have unequal weights, or that is a
+normal distribution."""
 
 IN_MEMORY = 20_000
 """Largest number of cases that a shared fit processes at once, if all cases are in memory."""
