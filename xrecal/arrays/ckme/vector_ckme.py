@@ -165,7 +165,8 @@ def vector_ckme_weights(
     Returns
     -------
     array, shape (L, T, n)
-        Probabilities of whole observed vectors, in the form of :func:`ckme_weights`.
+        Probabilities of whole observed vectors, with NaN and 0 as in the weights of
+        :func:`ckme_weights`.
 
     Examples
     --------
@@ -227,7 +228,7 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """Distances among cases, or from forecasts to cases, of each location.
+    """Distances among the cases of each location, or from its forecasts to its cases.
 
     The class computes the distances of a location when an index selects this location.
     """
@@ -271,7 +272,7 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Return simple forecasts (L, n, 1) that show which forecasts of vectors are valid.
+    """Return forecasts of one number (L, n, 1) that show which forecasts of vectors are valid.
 
     The value is 0 for a valid forecast, NaN for a missing one, and infinity for an invalid one.
     """

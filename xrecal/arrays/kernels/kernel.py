@@ -170,7 +170,8 @@ class Features(NamedTuple):
     circular: npt.NDArray[np.bool_]
     """(k,) True for a column that is a sine or cosine"""
     predictors: IntArray = np.zeros(0, np.int64)
-    """Columns of predictors, which regressions shrink; other columns are season and place"""
+    """Columns that hold predictors. Regressions shrink the coefficients of these columns; other
+    columns hold the season and the place"""
 
     def take(self, block: slice) -> Features:
         """Return the features of some locations."""

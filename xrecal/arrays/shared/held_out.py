@@ -1,7 +1,8 @@
 """Forecasts of held-out cases by a shared fit, from sums over other folds or earlier folds.
 
-The shared fit has already summed all parts of the record, so these forecasts need no further pass
-over the cases. They allow every place to compare the shared fit with a fit to its own record.
+The shared fit already knows the sums over each part of the record, so these forecasts need no
+further pass over the cases. With these forecasts, every place can compare the shared fit with a fit
+to its own record.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class HeldOut:
 
     folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Fits to all dates except a fold and the gap around this fold"""
+    """For each fold, the fit to all dates except this fold and the gap around it"""
     later: tuple[Shared | None, ...]
-    """Fits to the folds before each fold"""
+    """For each fold, the fit to all earlier folds"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
     """(1, p, 8) usual values of covariates, which replace missing values"""
 
@@ -53,7 +54,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class InTime:
-    """Fits that were available when past forecasts were issued."""
+    """Fits to earlier dates: those that were available when past forecasts were issued."""
 
     fits: tuple[Shared | None, ...]
     number: IntArray

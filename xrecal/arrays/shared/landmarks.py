@@ -12,11 +12,12 @@ from xrecal.typing import FloatArray
 
 MAX_RANK = 1000
 TOLERANCE = 1e-6
-"""Largest residual of the diagonal of the kernel matrix at which landmarks suffice."""
+"""Landmarks suffice if no residual exceeds this number. The residual of a case is the part of its
+similarity to itself, 1, that the landmarks do not explain."""
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order of their choice; the first of them are a smaller set of landmarks."""
+    """Landmarks in the order of their choice; the first k of them are a smaller set."""
 
     points: FloatArray
     """(r, d) coordinates"""
@@ -58,8 +59,8 @@ def choose_landmarks(
     max_rank : int
         Largest number of landmarks.
     tolerance : float
-        The function adds landmarks until the largest residual of the diagonal is at most this
-        number.
+        The function adds landmarks until the largest residual is at most this number; see
+        :data:`TOLERANCE`.
 
     Returns
     -------

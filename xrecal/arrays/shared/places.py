@@ -26,8 +26,9 @@ NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED =
 and e² with weights over scale²; see :func:`place_sums`."""
 
 ODD = 6.0
-"""Largest distance of an estimate from the prediction by features, in standard deviations. A place
-at a larger distance is unlike all others, so the fit does not shrink its estimates."""
+"""Largest distance of the estimate of a place from the prediction by features, in standard
+deviations. A place at a larger distance is unlike all others, so the fit does not shrink its
+estimates."""
 
 FEWEST = 3
 """Least number of cases of a place for an estimate of its spread."""
@@ -107,7 +108,7 @@ def place_sums(
 
 
 class PlaceSettings(NamedTuple):
-    """Settings that a fit chooses once, from all cases."""
+    """Settings of corrections, which a fit chooses once, from all cases."""
 
     slope_variance: float
     """Variance of slopes of places around their mean"""
@@ -123,9 +124,10 @@ class Corrections(NamedTuple):
     centre: FloatArray
     """(P,) term added to the location, in the unit of the variable"""
     slope: FloatArray
-    """(P,) further term for each standard deviation of the ensemble mean from its average"""
+    """(P,) further term for each standard deviation by which the ensemble mean exceeds its
+    average"""
     log_factor: FloatArray
-    """(P,) logarithm of the factor of the scale"""
+    """(P,) logarithm of the factor that multiplies the scale"""
     doubt: FloatArray
     """(P,) standard error of ``centre``, in the unit of the variable"""
 
@@ -150,7 +152,7 @@ class Places(NamedTuple):
     slope: float
     """Mean slope of all places"""
     centre: Field
-    """Field of the mean error, in the unit of the variable"""
+    """Field (smooth function of the features) of the mean error, in the unit of the variable"""
     spread: Field
     """Field of the logarithm of the factor of the scale"""
     odd: npt.NDArray[np.bool_]
@@ -190,8 +192,8 @@ def fit_places(
     settings : PlaceSettings, optional
         Settings of a fit to all cases; by default the function estimates them.
     inflation : float
-        Variance of a mean over a record, relative to independent cases, from :func:`inflation_of`;
-        ignored if settings are given.
+        Variance of a mean over a record, divided by the variance of a mean over independent cases,
+        from :func:`inflation_of`; ignored if settings are given.
     known : Places, optional
         Estimates of other places. The function shrinks to their mean slope and fields of features.
 
@@ -204,14 +206,13 @@ def fit_places(
     ValueError
         If no place has two cases, and ``known`` is None.
 
-    Notes
-    -----
-    The method is empirical Bayes, one property after the other. The function shrinks slopes of
-    places to their mean; the factor depends on the variance between places in excess of the
-    variance of their errors [1]_. It shrinks mean errors and logarithms of spreads to smooth fields
-    of features (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 /
-    (\tau^2 + v)`. The variance v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the
-    inflation for mean errors, and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    Notes ----- The method is empirical Bayes, one property after the other. The function shrinks
+    slopes of places to their mean; the factor depends on the variance between places in excess of
+    the variance of their errors [1]_. It shrinks mean errors and logarithms of spreads to smooth
+    fields of features (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2
+    / (\tau^2 + v)`, where :math:`\tau^2` is the variance that no feature explains. The variance v
+    of an estimate from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors,
+    and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
 
     References
     ----------
@@ -250,7 +251,7 @@ def fit_places(
 
 
 def inflation_of(sums: FloatArray) -> float:
-    """Estimate the variance of mean errors of blocks of dates, relative to independent cases.
+    """Estimate the factor by which dependence of errors raises the variance of mean errors.
 
     Parameters
     ----------
@@ -260,8 +261,10 @@ def inflation_of(sums: FloatArray) -> float:
     Returns
     -------
     float
-        At least 1; exactly 1 if there are too few folds or cases. If errors are autocorrelated or
-        drift, the mean error of a record is less accurate for other dates.
+        Variance of the mean errors of folds, divided by the variance for independent cases. It is
+        at least 1, and exactly 1 if there are too few folds or cases. If errors are autocorrelated
+        or drift, it is above 1, because the mean error of a record is then less accurate for other
+        dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
@@ -284,7 +287,7 @@ def _slopes(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[FloatArray, float, FloatArray, float]:
-    """Return slopes (P,), their mean, the variances of their errors, and the variance of slopes."""
+    """Return slopes (P,), mean slope, error variances of slopes (P,) and variance of slopes."""
     weight = within / max(variance, 1e-300)
     known = weight > 0
     if not known.any() and others is None:

@@ -57,11 +57,10 @@ def choose_relevance(
     ValueError
         If fewer than two folds have cases.
 
-    Notes
-    -----
-    The function tries features one after the other, in their order, together with the features
-    already chosen. This takes 4 (k + 1) sums over the sample. The usual rule gives all features the
-    scale of the median; with many features, this rule would make any two cases dissimilar.
+    Notes ----- The function tries features one after the other, in their order, together with the
+    features already chosen. This takes 4 (k + 1) sums over the sample. The usual rule takes the
+    median distance as the scale of every feature. With many features, this rule would make any two
+    cases dissimilar.
     """
     errors, shapes, features = cases
     k, n_parts = features.shape[1], folds.of_part.size
