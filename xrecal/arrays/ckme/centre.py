@@ -288,8 +288,6 @@ def fill_errors(
 
     Errors are in the order in which the fold lists its training cases. ``coefficients`` (F, S, c)
     holds the coefficients of the centre of each fold and support.
-
-    ``coefficients`` (F, S, c) are those of the centres.
     """
     n_folds, n = folds.cases.shape
     of, low, high = sample.features, sample.low, sample.high

@@ -306,8 +306,8 @@ def choose_ckme(
     Choices
         Choices to pass to :func:`fit_ckme`, with these cases or others. With these cases, the fit
         equals a fit without ``choices``, except for the landmarks of a low-rank solver. A fit with
-        ``choices`` chooses landmarks for the chosen ridge alone, a fit without them for each ridge
-        of its search.
+        ``choices`` chooses landmarks for the chosen ridge alone. A fit without ``choices`` chooses
+        landmarks for all ridges of its search.
 
     Raises
     ------

@@ -57,7 +57,7 @@ class Choices(NamedTuple):
     """
 
     support: Any = 0
-    """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
+    """(L,) code of the support: its position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
     widening: Any = math.nan
     """(L,) bandwidth in units of the median distance, or of the given bandwidth"""
     strength: Any = math.nan
@@ -123,7 +123,7 @@ class FittedCKME(NamedTuple):
     precision: FloatArray
     """(L, k) weights of the features in the squared distance of covariates."""
     support: IntArray
-    """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`."""
+    """(L,) code of the support: its position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`."""
     centre: FloatArray
     """(L, 4 + 2 k) coefficients of the centre; see :mod:`xrecal.arrays.ckme.centre`."""
     lower: FloatArray

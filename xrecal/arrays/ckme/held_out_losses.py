@@ -62,7 +62,8 @@ class Verified(NamedTuple):
     high: float
     """Upper bound of the variable"""
     theta: Matrix
-    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d) for the energy loss"""
+    """Scale of the Laplace loss (1, 1), or for the energy loss the observed vectors (n_slots, d) of
+    all cases, usable or not"""
     supports: Indices
     """Supports to judge, as positions in the list of supports of the targets"""
 

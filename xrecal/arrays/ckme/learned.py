@@ -81,7 +81,7 @@ class Embedding:
         return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
+        """Return kernel values (q, k) of forecasts and cases, times roots of case weights."""
         return self.where.similarities(new, rows, chosen, *self._kernel)
 
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:

@@ -105,7 +105,7 @@ class Location:
     circular: npt.NDArray[np.bool_]
     """(k,) True for a feature that is a sine or cosine"""
     predictors: IntArray
-    """Columns of the features that hold predictors, not the season or the place"""
+    """Columns of the features that hold predictors; other columns hold the season and the place"""
     target: FloatArray
     """(n,) observations"""
     root: FloatArray
@@ -195,7 +195,7 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
+        """Return kernel values (q, k) of forecasts and cases, times roots of case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
@@ -251,7 +251,7 @@ class Location:
     def _kernel(
         self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
     ) -> FloatArray:
-        """Return kernel values (k, n) of some cases with all cases, times roots of case weights."""
+        """Return kernel values (k, n) of some cases and all cases, times roots of case weights."""
         exponent = distance / -bandwidth
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))
@@ -263,7 +263,7 @@ class Location:
         return exponent
 
     def _rooted(self, squared: FloatArray) -> FloatArray:
-        """Return the distances in the form that the kernel needs: squared, or their roots."""
+        """Return the squared distances, or their square roots for a Laplace kernel."""
         return np.sqrt(squared) if self.laplace else squared
 
     def _apart(self, features: FloatArray, chosen: slice | IntArray) -> FloatArray:
@@ -372,7 +372,7 @@ def _weighted(forecasts: Forecasts) -> Forecasts:
 def median_gap(target: FloatArray) -> float:
     """Return the median distance between different targets (n,); 1 if all targets are equal.
 
-    It is the scale of the Laplace loss.
+    This distance is the scale of the Laplace loss.
     """
     some = target[subset(target.size, MEDIAN_CASES)]
     distance = np.abs(some[:, np.newaxis] - some)

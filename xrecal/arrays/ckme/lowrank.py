@@ -173,7 +173,7 @@ class LowRank:
         return self.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """Return the number of landmarks for a mean residual of at most ``slack`` ridges."""
+        """Return the number of landmarks that :meth:`reaches` needs for a ridge and ``slack``."""
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
@@ -330,7 +330,7 @@ def take_pivots(
 
 @kernel
 def residual_of(left: Vector) -> Any:
-    """Return the mean residual of the diagonal (0 if only rounding is left), largest and lowest."""
+    """Return the mean, largest and smallest residual; the mean is 0 if only rounding is left."""
     largest, lowest, total = 0.0, 0.0, 0.0
     for each in left:
         total += max(each, 0.0)

@@ -30,8 +30,9 @@ share of the smallest loss. With other cases or another ridge, this kernel or su
 ``FAR`` is for a kernel with only one ridge tried, ``NEAR`` for kernels with several."""
 
 APART = 0.1
-"""If the search is for every support, it goes on with a support whose loss exceeds that of the best
-support by at most this share. A worse support has almost no weight in a mixture of supports."""
+"""If the search is for the best settings of every support, it goes on with a support whose loss
+exceeds that of the best support by at most this share. A worse support has almost no weight in a
+mixture of supports."""
 
 HARDLY = 0.001
 """The search tries another ridge only if this may lower the smallest loss by more than this
@@ -42,11 +43,13 @@ REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 
 
 def reference_loss(losses: FloatArray) -> FloatArray:
-    """Return the loss (S,) that each support must beat in a search for every support.
+    """Return the loss (S,) that further tries with each support must beat.
 
-    This is the smallest loss so far of the support itself. If the best support has a far smaller
-    loss (:data:`APART`), the function returns the loss of the best support instead, because a
-    support that is so much worse needs no closer search.
+    A search for the best settings of every support needs this loss.
+
+    For each support, it is the smallest loss of this support so far. If the best support has a far
+    smaller loss (:data:`APART`), the function returns the loss of the best support instead, because
+    a support that is so much worse needs no closer search.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
@@ -84,7 +87,10 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """Return whether a fall of ``now`` by ``losses - now`` would hardly go below ``smallest``."""
+    """Return whether one more fall would bring a loss hardly below ``smallest``.
+
+    The last fall was from ``losses`` to ``now``. The function assumes one more fall of this size.
+    """
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * now - losses > smallest - HARDLY * np.abs(smallest))
 
@@ -113,7 +119,7 @@ def golden_section(
 def vertex(losses: Mapping[float, float], middle: float) -> float:
     """Return the power of ten at the vertex of a parabola through three losses of the grid.
 
-    These are the smallest loss and its two neighbours.
+    These three are the smallest loss and its two neighbours.
 
     ``losses`` are those of the ridges tried so far, by their powers of ten; ``middle`` is the power
     of ten with the smallest loss. If the search has not tried a neighbour, or if the parabola does

@@ -251,7 +251,7 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Return whether a ridge is too far from the best ridges of a kernel for a try.
+        """Return whether a ridge is too far from the best ridges with this kernel for a try.
 
         ``apart`` (S,) are the distances from these ridges in powers of ten.
         """
@@ -381,7 +381,7 @@ class Search:
         groups, one of many ridges can seem better by chance. With the largest ridge all forecasts
         are nearly the same. The best ridge must lower the mean loss of groups below that of the
         largest ridge by at least one standard error, as is usual (Breiman et al. 1984,
-        Classification and Regression Trees, 3.4.3). The method then keeps the best ridge and
+        Classification and Regression Trees, 3.4.3). If it does, the method keeps the best ridge and
         returns None.
         """
         best, s = self.best, self.best.winner
@@ -429,5 +429,5 @@ class Search:
 
 
 def _reaches(solver: Solver, exponent: float) -> bool:
-    """Return whether a solver is accurate enough for a ridge; an exact solver always is."""
+    """Return whether a solver can be accurate enough for a ridge; an exact solver always is."""
     return not isinstance(solver, LowRank) or solver.reaches(10.0**exponent, ROUGH)

@@ -1,11 +1,11 @@
 """Solvers that compute signed weights from kernel matrix and ridge, exactly or with low rank.
 
 Let W be the diagonal matrix of case weights. For similarities k of a forecast to the n cases, the
-signed weights β solve ``(K + λ n W⁻¹) β = k``, with the ridge λ. With the roots R of W this is ``(R
-K R + λ n) α = R k`` and ``β = R α``. The matrix R K R is symmetric, so one eigendecomposition or
-factor of it serves all ridges. In this module K stands for R K R, and signed weights are α. The
-largest case weight is 1. In a fold, the solvers multiply the ridge by the largest weight of a
-training case.
+signed weights β solve ``(K + λ n W⁻¹) β = k``, with the ridge λ. With the roots R of W, the same
+equations are ``(R K R + λ n) α = R k`` and ``β = R α``. The matrix R K R is symmetric, so one
+eigendecomposition or factor of it serves all ridges. In this module K stands for R K R, and signed
+weights are α. The largest case weight is 1. In a fold, the solvers multiply the ridge by the
+largest weight of a training case.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ WORST = 2.0
 place where a kernel, support or ridge failed, or was not tried, would decide for all places."""
 
 SLACK = 0.5
-"""The joint ridge is the largest ridge that raises the smallest loss by at most this share, divided
-by the number of cases. The value is for a CKME outside a pool; in a pool, other components make up
+"""With n cases, the joint ridge is the largest ridge that raises the loss by at most ``SLACK / n``
+of the smallest loss. The value is for a CKME outside a pool; in a pool, other components make up
 for a wrong ridge. All places have the same weather, so losses from few cases are uncertain even
 with many places. With few cases, the ridge with the smallest loss would fit the noise of the
 losses."""
@@ -49,7 +49,7 @@ def together(
     supports : sequence of str
         Names from :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
     slack : float, at least 0
-        A larger ridge may raise the smallest loss by this share, divided by the number of cases.
+        With n cases, a larger ridge may raise the loss by ``slack / n`` of the smallest loss.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def fit_vector_ckme(
     Returns
     -------
     fitted : FittedCKME
-        Bandwidths are in units of the scaled distance.
+        The fit. Its bandwidths are in units of distances between scaled forecasts.
     scale : array of float64, shape (L, d)
         Standard deviation of the members of each variable; for a circular variable, of points in
         the plane of its circle. The fit divides forecasts by this scale, so that all variables have

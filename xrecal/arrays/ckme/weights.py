@@ -89,13 +89,15 @@ def ckme_weights(
     novelty : array of float64, shape (L, T)
         Only with ``return_novelty``; see :func:`ckme_novelty`.
 
-    Notes ----- The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}`, with the case
-    weights :math:`\Omega`, once per location, O(n³), for all T forecasts; each forecast then costs
-    O(n m + n²). With r landmarks the costs are O(n r²) and O(r m + n r). From the second call with
-    the same fit on, the process keeps the inverse, but only if calls have few forecasts at few
-    locations. The signed weights are :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before
-    the projection, the function adds :math:`1 - \sum\beta` to them, in proportion to the case
-    weights. This makes the embedding a regression around climatology.
+    Notes
+    -----
+    The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}`, with the case weights
+    :math:`\Omega`, once per location, O(n³), for all T forecasts; each forecast then costs O(n m +
+    n²). With r landmarks the costs are O(n r²) and O(r m + n r). From the second call with the same
+    fit on, the process keeps the inverse, but only if calls have few forecasts at few locations.
+    The signed weights are :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before the
+    projection, the function adds :math:`1 - \sum\beta` to them, in proportion to the case weights.
+    This makes the embedding a regression around climatology.
 
     Examples
     --------
@@ -202,11 +204,12 @@ def ckme_novelty(
     Notes
     -----
     The function uses a small ridge, :math:`\lambda = 10^{-3}`, whatever ridge the fit has chosen.
-    The sum of signed weights :math:`s(x) = \sum_i \beta_i(x)` is then the share of the forecast
-    that comes from similar cases. The novelty is one minus the ratio of s(x) to the median of s
-    over held-out cases. For a held-out case :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the
-    leverage :math:`h_i`. The time is O(n³) for each location, or O(n r²) with r landmarks, and
-    O(m + n) for each forecast and case.
+    With this ridge, the sum of signed weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the
+    forecast that comes from similar cases. The novelty is one minus the ratio of s(x) to the median
+    of s over held-out cases. For a held-out case i, :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)`,
+    where :math:`s_{-i}` is the sum from a fit without this case, and :math:`h_i` is its leverage.
+    The time is O(n³) for each location, or O(n r²) with r landmarks, and O(m + n) for each forecast
+    and case.
 
     Examples
     --------

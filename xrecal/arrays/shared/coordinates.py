@@ -17,7 +17,7 @@ by the scale of its error."""
 
 
 class Coordinates(NamedTuple):
-    r"""Map from cases to coordinates, with similarity :math:`\exp(-|v - v'|^2)`.
+    r"""Map from cases to coordinates v; two cases have the similarity :math:`\exp(-|v - v'|^2)`.
 
     The similarity is a product of two kernels. One is the Energy Distance Kernel of shapes, on a
     grid of thresholds, :math:`D^2 = 2 \int (F - G)^2 \approx 2 \sum_j (t_{j+1} - t_j) (\bar F_j -

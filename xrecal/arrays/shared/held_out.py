@@ -58,7 +58,8 @@ class InTime:
 
     fits: tuple[Shared | None, ...]
     number: IntArray
-    """(n + 1,) position, in ``fits``, of the fit when 0 to n dates are known; -1 without a fit"""
+    """(n + 1,) for each k from 0 to n: position in ``fits`` of the fit that was available when k
+    dates were known, or -1 without a fit"""
     usual: FloatArray
     """(1, p, 8) usual values of covariates"""
     bounds: tuple[float, float]
@@ -105,9 +106,9 @@ def hold_out(
     -------
     HeldOut
         F fits without one fold each, and F fits to earlier folds. Each fit learns the centres and
-        spreads of places, the fields of features and the distribution of errors without its fold.
-        It takes the regression, scales of features, landmarks, the grid and the ridge from the fit
-        to all cases.
+        spreads of places, the fields of features and the distribution of errors without the fold
+        that it holds out. It takes the regression, scales of features, landmarks, the grid and the
+        ridge from the fit to all cases.
 
     Notes
     -----

@@ -17,7 +17,7 @@ similarity to itself, 1, that the landmarks do not explain."""
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order of their choice; the first k of them are a smaller set."""
+    """Landmarks in the order of their choice; the first k can serve as a smaller set."""
 
     points: FloatArray
     """(r, d) coordinates"""
@@ -39,7 +39,7 @@ class Landmarks(NamedTuple):
         return np.asarray(np.exp(similar, out=similar))
 
     def embed(self, placed: FloatArray) -> FloatArray:
-        r"""Return vectors z (r, n) of cases (n, d), whose products approximate the similarities.
+        r"""Return vectors z (r, n) of cases (n, d); their products approximate similarities.
 
         :math:`z(x) = L^{-1} k_p(x)`, with the similarities :math:`k_p` to the landmarks and their
         Cholesky factor L. The cost is O(r d + r²) per case.

@@ -62,7 +62,7 @@ class SharedLaw(NamedTuple):
 
 
 def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float) -> SharedLaw:
-    """Compute the law from sums over cases, with a ridge (> 0) in units of the weight of the cases.
+    """Compute the law from sums over cases; the ridge (> 0) is in units of the sum of case weights.
 
     The time is O(r³ + r² J).
     """

@@ -3,7 +3,7 @@
 Both passes compute sums over cases. The first pass sums the numbers that each place needs for its
 own centre and spread. The second pass learns the law of errors around these centres, for all places
 together. A case never helps to learn its own centre: for places with a record, the passes leave out
-folds of dates; for places without a record, they leave out folds of places. So there are two laws,
+folds of dates; for places without a record, they leave out folds of places. There are two laws,
 because errors around a centre from a record are smaller than errors around a centre from features
 alone.
 """

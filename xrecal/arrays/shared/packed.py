@@ -1,8 +1,8 @@
 """Conversion of a shared fit to arrays of fixed sizes, and back, without any loss.
 
-A fit has two laws, which are distributions of errors: for places with a record and for places
-without. It also has two fields, which are smooth functions of the features of a place: the mean
-error and the spread.
+A fit has two laws (distributions of errors): one for places with a record, and one for places
+without. It also has two fields (smooth functions of the features of a place): one for the mean
+error, and one for the spread.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
     """True if the numbers are counts"""
 
     def values(self, fit: Shared) -> Any:
-        """Return the values of a fit; for two laws or fields, a list of two arrays."""
+        """Return the values of a fit: an array, or for two laws or fields a list of two arrays."""
         if not isinstance(self.of, str):
             return self.of(fit)
         first, _, rest = self.of.partition(".")
@@ -293,7 +293,7 @@ class _OfOne:
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
-        """Rebuild the field of features of places."""
+        """Rebuild the field, a smooth function of the features of places."""
         middle, precision = self.arrays("field_middle", "field_precision")
         landmarks = Landmarks(*self.arrays("field_points", "field_root"))
         factors, constant, settings = self.arrays(

@@ -159,7 +159,7 @@ def moments_and_covariates(cases: Cases) -> list[FloatArray]:
 
 
 PartSums = Mapping[tuple[int, int], Sums]
-"""Sums for each pair of a law and a part of its folds that has cases."""
+"""Sums over cases. A key holds the number of a law, and the number of a part of its folds."""
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
@@ -208,7 +208,7 @@ class Shared(NamedTuple):
     """(2 + q, 2) ranges as in :class:`Started`"""
 
     def network(self, law: int, at: tuple[Corrections, FloatArray] | None = None) -> Network:
-        """Return the network of a law, at the places of the fit or at other places.
+        """Return the :class:`.Network` of a law, at the places of the fit or at other places.
 
         ``at`` holds the corrections and features (P', k) of other places.
         """

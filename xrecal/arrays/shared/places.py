@@ -3,7 +3,7 @@
 All places share a regression of the observation on mean and variance of the ensemble (EMOS). Each
 place has a correction of this regression: a mean error, a slope and a factor of the spread. The
 correction follows from eight sums over the cases of the place, to which updates add new cases. The
-fit shrinks a correction from a short record to the correction that the features of the place
+fit shrinks a correction from a short record towards the correction that the features of the place
 predict. For a place without a record, the correction comes from its features alone.
 """
 
@@ -115,7 +115,8 @@ class PlaceSettings(NamedTuple):
     centre: FieldSettings
     spread: FieldSettings
     inflation: float
-    """Factor of the variance of mean errors, from :func:`inflation_of`"""
+    """Factor by which dependence of errors raises the variance of mean errors, from
+    :func:`inflation_of`"""
 
 
 class Corrections(NamedTuple):
@@ -154,7 +155,7 @@ class Places(NamedTuple):
     centre: Field
     """Field (smooth function of the features) of the mean error, in the unit of the variable"""
     spread: Field
-    """Field of the logarithm of the factor of the scale"""
+    """Field of the logarithm of the factor that multiplies the scale"""
     odd: npt.NDArray[np.bool_]
     """(P,) True if mean error or spread is unlike those of all other places. Such a place may have
     another unit or datum"""
@@ -195,7 +196,8 @@ def fit_places(
         Variance of a mean over a record, divided by the variance of a mean over independent cases,
         from :func:`inflation_of`; ignored if settings are given.
     known : Places, optional
-        Estimates of other places. The function shrinks to their mean slope and fields of features.
+        Estimates of other places. The function shrinks corrections towards the mean slope and the
+        fields of these places.
 
     Returns
     -------
@@ -206,13 +208,16 @@ def fit_places(
     ValueError
         If no place has two cases, and ``known`` is None.
 
-    Notes ----- The method is empirical Bayes, one property after the other. The function shrinks
-    slopes of places to their mean; the factor depends on the variance between places in excess of
-    the variance of their errors [1]_. It shrinks mean errors and logarithms of spreads to smooth
-    fields of features (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2
-    / (\tau^2 + v)`, where :math:`\tau^2` is the variance that no feature explains. The variance v
-    of an estimate from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors,
-    and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    Notes
+    -----
+    The method is empirical Bayes, one property after the other. The function shrinks slopes of
+    places towards their mean. The size of this step depends on the variance of slopes between
+    places, minus the variance of the errors of slopes [1]_. The function shrinks mean errors and
+    logarithms of spreads towards smooth fields of features
+    (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`,
+    where :math:`\tau^2` is the variance that no feature explains. The variance v of an estimate
+    from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors, and
+    :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
 
     References
     ----------

@@ -1,4 +1,7 @@
-"""Choice of the features that improve the law of errors, and of their scales, by held-out cases."""
+"""Choice of the features that improve the law of errors, and of their scales, by held-out cases.
+
+The law is the distribution of errors that a shared fit learns.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def choose_relevance(
     cases : tuple of arrays
         Errors (n,), shapes (n, m) and features (n, k) of a sample of cases.
     part : array of int, shape (n,)
-        Part of the folds that each case belongs to.
+        Number of the part of the folds to which each case belongs.
     folds : Folds
         F folds, each held out as a whole.
     max_rank : int
@@ -57,10 +60,12 @@ def choose_relevance(
     ValueError
         If fewer than two folds have cases.
 
-    Notes ----- The function tries features one after the other, in their order, together with the
-    features already chosen. This takes 4 (k + 1) sums over the sample. The usual rule takes the
-    median distance as the scale of every feature. With many features, this rule would make any two
-    cases dissimilar.
+    Notes
+    -----
+    The function tries features one after the other, in their order, together with the features
+    already chosen. This takes 4 (k + 1) sums over the sample. The usual rule takes the median
+    distance as the scale of every feature. With many features, this rule would make any two cases
+    dissimilar.
     """
     errors, shapes, features = cases
     k, n_parts = features.shape[1], folds.of_part.size

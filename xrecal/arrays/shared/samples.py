@@ -118,7 +118,7 @@ def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
 
 
 def join_values(one: Values, other: Values) -> Values:
-    """Join the values of two sets of cases: return those of all cases."""
+    """Join the values of two sets of cases: return the values of all cases."""
     draws, sample = (np.concatenate(both) for both in zip(one[:2], other[:2], strict=True))
     pairs = zip((np.fmin, np.fmax, np.fmin), one.ends, other.ends, strict=True)
     return _fewest(draws, sample, np.stack([of(a, b) for of, a, b in pairs]))

@@ -14,7 +14,8 @@ from .cells import cell_averages
 from .landmarks import Landmarks
 
 BLOCK = 4096
-"""Number of cases whose vectors are in memory at once; they take 32 MB with 1000 landmarks."""
+"""Number of cases whose vectors are in memory at once. These vectors take 32 MB with 1000
+landmarks."""
 
 
 class Sums(NamedTuple):
