@@ -1,4 +1,4 @@
-"""The conditional kernel mean embedding: choice of its settings, and its fit."""
+"""The conditional kernel mean embedding (CKME): choice of its settings, and its fit."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def fit_ckme(
     choices: Choices | None = None,
     medians: dict[bytes, float] | None = None,
 ) -> FittedCKME:
-    r"""Fit the embedding at every location; choose the settings if ``choices`` is None.
+    r"""Fit a CKME at every location; choose its settings if ``choices`` is None.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def fit_ckme_family(
     half_life: float | str = math.inf,
     **known: Any,
 ) -> tuple[list[FittedCKME], FloatArray]:
-    """Fit each support as :func:`fit_ckme` would, and record quantiles of held-out forecasts.
+    """Fit a CKME with each support, and record quantiles of held-out forecasts.
 
     All supports share the kernel matrices and the factors of these matrices, which take most of the
     time. Chosen ridges are points of the grid, without refinement between these points.
@@ -358,7 +358,8 @@ def fit_ckme_family(
     Returns
     -------
     fitted : list of FittedCKME
-        One fit for each support, in the order of ``settings.supports``.
+        One fit for each support, in the order of ``settings.supports``; each is as from
+        :func:`fit_ckme`.
     quantiles : array of float64, shape (L, 2, S, n, n_quantiles)
         Quantiles of the forecast of each held-out case, at the levels (i - ½) / n_quantiles. Entry
         0 of the second axis comes from fits without the fold of the case, entry 1 from fits to

@@ -1,4 +1,4 @@
-"""The embedding: its settings, choices, fit and calibration cases."""
+"""The conditional kernel mean embedding (CKME): its settings, choices, fit and cases."""
 
 from __future__ import annotations
 
@@ -300,8 +300,8 @@ def check_settings(settings: Settings, blocks: int) -> None:
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
     if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]
         raise ValueError(
-            "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, whole numbers, "
-            f"or a timedelta, got {blocks=}, gap={settings.gap}"
+            "blocks must be a whole number from 2 (0: each group is a fold), and gap a whole "
+            f"number from 0 or a timedelta, got {blocks=}, gap={settings.gap}"
         )
     for name in ("bandwidth", "ridge"):
         value = getattr(settings, name)

@@ -1,4 +1,4 @@
-"""Fitted embedding of one location, ready for new forecasts."""
+"""Fitted CKME of one location, ready for new forecasts."""
 
 from __future__ import annotations
 

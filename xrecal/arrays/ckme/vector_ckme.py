@@ -1,4 +1,4 @@
-"""The embedding for ensembles of vectors: several variables at once, or points on a circle."""
+"""CKME for ensembles of vectors: several variables at once, or points on a circle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fit_vector_ckme(
     settings: Settings,
     **known: Any,
 ) -> tuple[FittedCKME, FloatArray]:
-    r"""Fit the embedding of vectors at every location; choose the settings if ``choices`` is None.
+    r"""Fit a CKME of vectors at every location; choose its settings if ``choices`` is None.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def fit_vector_ckme(
 def choose_vector_ckme(
     cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings, **known: Any
 ) -> Choices:
-    """Choose kernel, ridge and half-life of the embedding of vectors at every location.
+    """Choose kernel, ridge and half-life of a CKME of vectors at every location.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Weighted ensembles for new forecasts, from a fitted embedding."""
+"""Weighted ensembles for new forecasts, from a fitted CKME."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def ckme_weights(
     fit on, the process keeps the inverse, but only if calls have few forecasts at few locations.
     The signed weights are :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before the
     projection, the function adds :math:`1 - \sum\beta` to them, in proportion to the case weights.
-    This makes the embedding a regression around climatology.
+    This makes the CKME a regression around climatology.
 
     Examples
     --------

@@ -310,7 +310,10 @@ def solved(fit: Shared) -> Shared:
 
 
 def without_sums(fit: Shared) -> Shared:
-    """Return the fit without sums, which forecasts do not need; it takes less memory."""
+    """Return the fit without sums.
+
+    It takes less memory. Only updates need the sums, not forecasts.
+    """
     empty = no_cases(0, 0)
     return fit._replace(sums=(empty, empty))
 

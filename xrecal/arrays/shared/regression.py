@@ -80,8 +80,8 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     location, scale, _ = pooled.standardised(x, variance[known])
     if not x.size or apart <= EXACT * float(np.abs(cut(y)).max()):
         raise NothingToLearnError(
-            f"a regression of {x.size} cases leaves no errors to learn from; give 20 or more cases, "
-            "with observations that the ensemble mean does not predict exactly"
+            f"a regression of {x.size} cases leaves no errors to learn from; give 20 or more "
+            "cases, with observations that the ensemble mean does not predict exactly"
         )
     errors = (y - location) / scale
     spread = errors.std()
