@@ -221,9 +221,9 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 def inside(observations: Vector, low: float, high: float) -> Any:
     """Return the smallest and largest value that members may have between the bounds.
 
-    If observations lie on a bound, as those of dry days do, each member lies on this bound, or is
-    at least as far from the bound as the nearest observation off the bound. If no observation lies
-    on a bound, members may have all values up to this bound.
+    If observations lie on a bound, as on dry days, each member lies on this bound too, or is at
+    least as far from the bound as the nearest observation off the bound. If no observation lies on
+    a bound, members may have all values up to this bound.
     """
     first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:

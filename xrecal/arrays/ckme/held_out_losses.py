@@ -350,7 +350,7 @@ class Judge:
     ) -> FloatArray:
         """Return losses and quantiles (S, n, width) of held-out cases with one ridge.
 
-        The last axis holds the loss and, if the search records quantiles, the quantiles.
+        The last axis holds the loss, followed by the quantiles if the search records quantiles.
         ``supports`` are the positions of the supports to judge; entries of other supports are NaN.
         ``slack`` is the tolerance of a low-rank solver, in units of the ridge. ``tried`` (S, n,
         width) is an earlier result for the set of folds ``TO_TRY``, with the same ridge and slack.

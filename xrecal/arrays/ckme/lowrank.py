@@ -291,8 +291,8 @@ def take_pivots(
     """Make some of the cases landmarks, and return the number of new landmarks.
 
     ``columns`` (k, n) are the columns of K for the cases, minus the part that earlier landmarks
-    explain. The next landmark is the case with the largest residual, if it has at least the share
-    :data:`SHARE` of the largest residual of all cases of the location. The function writes to
+    explain. The next landmark is the case with the largest residual, if its residual is at least
+    :data:`SHARE` times the largest residual of all cases of the location. The function writes to
     ``pivots`` and lowers ``left`` (n,), the residuals of the diagonal of K. These residuals are
     positive, except for rounding. If a landmark with the residual p makes any residual smaller than
     -p, only rounding errors of very similar forecasts are left. The function then sets all

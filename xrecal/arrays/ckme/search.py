@@ -40,8 +40,8 @@ limits do not apply to training cases. The search also refines the ridge with th
 cases; with fewer cases the ridge would fit their noise."""
 
 LATER_PARTS = 8
-"""Number of parts of the period for forecasts from earlier cases. Each part except the first gets
-forecasts from a fit to all earlier parts."""
+"""Number of parts into which the search cuts the period, for forecasts from earlier cases. Each
+part except the first gets forecasts from a fit to all earlier parts."""
 
 TRIED_FOLDS = 5
 """Largest number of folds in the choice among several kernels. Each fold needs matrix factors of

@@ -175,7 +175,7 @@ def _best(
 
 
 def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the largest ridges (...) with nearly the smallest losses, and the smallest losses.
+    """Return for each curve the largest ridge with nearly the smallest loss, and this loss.
 
     ``curves`` (..., R) are the losses with the ridges of the grid; the function returns ridges as
     powers of ten. The smallest loss is at the vertex of the parabola through the smallest loss of

@@ -32,7 +32,8 @@ class Coordinates(NamedTuple):
     bandwidth: float
     """Bandwidth, in the unit of squared energy distances; infinite if all shapes are equal"""
     middle: FloatArray
-    """(k,) number that :meth:`of` subtracts from each feature, to keep products small"""
+    """(k,) median of each feature in a sample; :meth:`of` subtracts this median to keep products
+    small"""
     precision: FloatArray
     """(k,) weight of the squared difference of each feature; 0 for a constant feature"""
 

@@ -42,7 +42,7 @@ class Field(NamedTuple):
     """A field: a smooth function of the features of a place, plus a constant."""
 
     middle: FloatArray
-    """(k,) median of each feature, which the field subtracts"""
+    """(k,) median of each feature; the field subtracts this median from the feature"""
     precision: FloatArray
     """(k,) weight of the squared difference of each feature"""
     landmarks: Landmarks

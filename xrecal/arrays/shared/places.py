@@ -210,10 +210,10 @@ def fit_places(
 
     Notes
     -----
-    The method is empirical Bayes, one property after the other. The function shrinks slopes of
-    places towards their mean. The size of this step depends on the variance of slopes between
-    places, minus the variance of the errors of slopes [1]_. The function shrinks mean errors and
-    logarithms of spreads towards smooth fields of features
+    The function applies empirical Bayes to one property after the other: slope, mean error, spread.
+    It shrinks slopes of places towards their mean. The size of this step depends on the variance of
+    slopes between places, minus the variance of the errors of slopes [1]_. The function shrinks
+    mean errors and logarithms of spreads towards smooth fields of features
     (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`,
     where :math:`\tau^2` is the variance that no feature explains. The variance v of an estimate
     from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors, and

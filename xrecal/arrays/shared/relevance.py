@@ -53,7 +53,7 @@ def choose_relevance(
     Coordinates
         Shapes get the best of four scales. A feature gets the best of four scales if it lowers the
         held-out CRPS by more than the standard error of the gain over the folds; otherwise its
-        precision is 0. Each CRPS is that of the best ridge.
+        precision is 0. Each CRPS is the CRPS with the best ridge.
 
     Raises
     ------
