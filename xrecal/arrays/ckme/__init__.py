@@ -1,1 +1,1 @@
-"""The conditional kernel mean embedding: solvers, search, fit, projections, new weights."""
+"""The conditional kernel mean embedding (CKME): solvers, search, fit, projections, weights."""

@@ -1,7 +1,8 @@
 """Positions of recalibrated members: past observations, or past errors around a centre.
 
-Each forecast has a centre c and a spread s. The calibration cases then have the errors ``e = (y -
-c) / s``, and the members of a new forecast are ``c(x) + s(x) e``. All centres have the same form:
+Each forecast has a centre c and a spread s. So each calibration case with the observation y has an
+error ``e = (y - c) / s``. The members of a new forecast x are ``c(x) + s(x) e`` for all these
+errors. All centres have the same form:
 
     c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
@@ -44,18 +45,19 @@ SUPPORTS = (
     "regression_plain",
     "standardised_plain",
 )
-"""Names of the supports; the code of a support is its position in this tuple. The first five mean
-past observations, errors around the ensemble mean, errors around a regression on this mean, errors
-divided by the spread of EMOS, and ratios of observation to ensemble mean. The centre of a "plain"
-support does not use predictors."""
+"""Names of the supports, the values from which a CKME makes its members. The code of a support is
+its position in this tuple. The first five names stand for past observations, errors around the
+ensemble mean, errors around a regression on this mean, errors divided by the spread of EMOS, and
+ratios of observation to ensemble mean. The centre of a "plain" support does not use predictors."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 
 PLAIN = {5: REGRESSION, 6: STANDARDISED}
-"""Code of each plain support, and code of the same support with predictors."""
+"""Table from the code of each plain support to the code of the same support with predictors."""
 
 Centres: TypeAlias = dict[bytes, FloatArray]
-"""Cache of coefficients of fitted centres; a key is the digest of a support and its sample."""
+"""Cache of coefficients of fitted centres. A key is the digest of the code of a support and of the
+sample of cases to which its centre was fitted."""
 
 # Least divisor of ratios, as a share of the typical mean: ratios to a mean near zero vary too much.
 SMALLEST_MEAN = 0.01
@@ -70,8 +72,8 @@ SMALLEST_DIVISOR = 1e-300
 def usable_supports(supports: IntArray, low: float) -> IntArray:
     """Return the positions of the supports that suit a variable with this lower bound.
 
-    Ratios to the mean need a natural zero. The function leaves ratios out unless the lower bound is
-    zero or there is no other support.
+    Ratios of observation to ensemble mean suit only variables with the lower bound 0, such as rain.
+    For other variables the function leaves ratios out, unless there is no other support.
     """
     usable = np.flatnonzero((supports != RATIO) | (low == 0))
     return usable if usable.size else np.arange(supports.size)
@@ -93,7 +95,7 @@ class Sample(NamedTuple):
     high: float
     """Upper bound of the variable, infinite if there is none"""
     predictors: Indices = NONE
-    """Columns of ``features`` that hold predictors, not the season or the place"""
+    """Columns of ``features`` that hold predictors; other columns hold the season and the place"""
 
     @property
     def others(self) -> IntArray:
@@ -105,7 +107,7 @@ class Sample(NamedTuple):
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """Return the sample with only these columns of covariates, none of them as predictors."""
+        """Return the sample with only these columns of covariates; none counts as a predictor."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
@@ -130,10 +132,11 @@ class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) positions, in the list of training cases of the fold, of the cases by ascending
-    error; the rest of each row is unused. Empty if the folds list training cases in this order"""
+    """(F, S, n) training cases by ascending error, as positions in the list of training cases of
+    the fold. Entries beyond the number of training cases are unused. The array is empty if the
+    folds already list training cases in this order"""
     error: Cube
-    """(F, S, n) errors of the training cases; NaN in the rest of each row"""
+    """(F, S, n) errors of the training cases; NaN beyond the number of training cases"""
     centre: Cube
     """(F, S, n) centre of each case"""
     spread: Cube
@@ -145,8 +148,8 @@ class Targets(NamedTuple):
 def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     """Fit the centre of a support, and write its coefficients (a, b, c0, d, g, h).
 
-    ``coefficients`` may have room for more covariates; the function sets the coefficients of these
-    covariates to 0. A call compiles only the code of its support.
+    If ``coefficients`` has room for more covariates than the sample has, the function sets the
+    additional coefficients to 0. A call compiles only the code that its support needs.
     """
     mean, of, target = sample.mean, sample.features, sample.target
     k, limits = of.shape[1], _reached(target, sample.low, sample.high)
@@ -182,7 +185,7 @@ def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
-    """Return the coefficients (4 + 2 k,) of a centre; fit the centre if the cache lacks it."""
+    """Return the coefficients (4 + 2 k,) of a centre; fit it if ``known`` lacks it."""
     code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
@@ -218,9 +221,9 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 def inside(observations: Vector, low: float, high: float) -> Any:
     """Return the smallest and largest value that members may have between the bounds.
 
-    If observations lie on a bound, as those of dry days do, each member lies on this bound, or is
-    at least as far from the bound as the nearest observation off the bound. If no observation lies
-    on a bound, members may have all values up to this bound.
+    If observations lie on a bound, as on dry days, each member lies on this bound too, or is at
+    least as far from the bound as the nearest observation off the bound. If no observation lies on
+    a bound, members may have all values up to this bound.
     """
     first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:
@@ -236,7 +239,10 @@ def inside(observations: Vector, low: float, high: float) -> Any:
 def fill_members(
     centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
 ) -> None:
-    """Write members (k,) from ascending errors; each member is on a bound or within ``limits``."""
+    """Write members (k,) to ``points``: centre plus spread times each error, for ascending errors.
+
+    Each member lies on a bound, or between the values ``first`` and ``last`` of ``limits``.
+    """
     start, stop, first, last = 0, error.size, limits.first, limits.last
     for i in range(stop):  # an explicit loop without calls, which the compiler vectorises
         point = centre + spread * error[i]
@@ -253,7 +259,7 @@ def fill_members(
 def rank_errors(
     folds: Folds, supports: IntArray, sample: Sample, known: Centres | None = None
 ) -> Targets:
-    """Return the errors of the training cases of each fold; fit centres to these cases alone."""
+    """Return the errors of the training cases of each fold, around centres fitted to these."""
     known = {} if known is None else known
     cases, n = folds.cases, folds.cases.shape[1]
     shape = (cases.shape[0], supports.size, n)
@@ -278,11 +284,10 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Write all targets except the ranks.
+    """Write everything in ``targets`` except ``ranked``.
 
-    Errors are in the order in which the fold lists its training cases.
-
-    ``coefficients`` (F, S, c) are those of the centres.
+    Errors are in the order in which the fold lists its training cases. ``coefficients`` (F, S, c)
+    holds the coefficients of the centre of each fold and support.
     """
     n_folds, n = folds.cases.shape
     of, low, high = sample.features, sample.low, sample.high
@@ -311,7 +316,7 @@ class Ranked(NamedTuple):
     error: Vector
     """Errors of the cases, ascending"""
     share: Vector
-    """Weight of each case in climatology; here the cases are in the order of time"""
+    """Weight of each case in climatology, for the cases in the order of time"""
     limits: Limits
 
 
@@ -324,9 +329,10 @@ def _rows_by(project: Any) -> Any:
     ) -> None:
         """Project signed weights (q, n) to probabilities, and compute the members of forecasts.
 
-        The function writes probabilities into ``weights`` (q, n) and members into ``points``
-        (q, n). If signed weights sum to less than one, climatology gets the rest: each case gets
-        its share of the rest. ``centred`` (2, q) holds centre and spread of each forecast.
+        The function writes probabilities (q, n) into ``weights`` and members (q, n) into
+        ``points``. Before the projection, the function adds one minus the sum of the signed weights
+        to them, in proportion to the weights ``share`` of climatology. ``centred`` (2, q) holds
+        centre and spread of each forecast.
         """
         order, share = ranked.order, ranked.share
         n = share.size

@@ -1,4 +1,4 @@
-"""The conditional kernel mean embedding: choice of its settings, and its fit."""
+"""The conditional kernel mean embedding (CKME): choice of its settings, and its fit."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _best_errors(search: Search) -> int | None:
 def choose_each(
     problem: Problem, half_life: float, n_quantiles: int
 ) -> tuple[list[Choices], IntArray, FloatArray]:
-    """Choose the settings for each support, with ridges of the grid.
+    """Choose the settings for each support, with ridges of the grid (see :mod:`.ridge_rules`).
 
     Also return the positions of the supports that are usable at the location, and quantiles (2, S,
     n, q) of the forecasts of held-out cases. Entry 0 of the first axis comes from fits without the
@@ -137,8 +137,8 @@ def half_lives(
 ) -> FloatArray:
     """Return the half-life (L,) of each location: the given half-life, or the best one for "cv".
 
-    The best half-life gives the best forecasts from earlier cases. ``losses`` is ``later_losses``,
-    or the same function for another array library.
+    The best half-life gives the best forecasts from fits to earlier cases alone. ``losses`` is
+    ``later_losses``, or the same function for another array library.
     """
     n_locations = calibration.observations.shape[0]
     if half_life != "cv":
@@ -180,7 +180,7 @@ def fit_ckme(
     choices: Choices | None = None,
     medians: dict[bytes, float] | None = None,
 ) -> FittedCKME:
-    r"""Fit the embedding at every location; choose the settings if ``choices`` is None.
+    r"""Fit a CKME at every location; choose its settings if ``choices`` is None.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def fit_ckme(
         Observations of the cases, in the unit of the forecasts; NaN where unknown.
     settings : Settings
         Kernel and its candidates, ridge, supports, bounds, loss, projection, gap and least number
-        of cases. The gap is a number of steps in time or a length of time. A fit does not learn
-        from the cases within the gap on both sides of the held-out cases.
+        of cases. The gap is a number of steps in time or a length of time. A fit that holds out a
+        fold does not learn from the cases within the gap before and after this fold either.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional
@@ -199,16 +199,16 @@ def fit_ckme(
         time.
     half_life : float or "cv"
         In days: a case that is older by one half-life has half the weight. "cv" tries fractions of
-        the period that the cases cover, and takes the half-life with the best forecasts from
-        earlier cases. Folds that also learn from later cases would hide a drift.
+        the period that the cases cover, and takes the half-life that gives the best forecasts from
+        earlier cases alone. Fits that also learn from later cases would hide a drift.
     groups : array of int, shape (n,), optional
         Group of each case, such as its calendar year. All cases of a group are in the same fold.
         The default is ``step``.
     blocks : int
         Number of folds. The fit sorts the cases by ``groups`` and cuts them into this number of
-        folds. 0 makes each group a fold. If groups then have two or more cases on average, the fit
-        takes the largest ridge, unless the best ridge lowers the loss by at least one standard
-        error over the groups.
+        folds. 0 makes each group a fold. If it is 0 and groups have two or more cases on average,
+        the fit takes the largest ridge, unless the best ridge lowers the mean loss of the groups by
+        at least one standard error of this gain.
     step : array of int, shape (n,), optional
         Step in time of each case, in ascending order; by default each case is one step. A fold
         holds out the cases of one step together.
@@ -219,7 +219,8 @@ def fit_ckme(
         Observed vectors, for the loss "energy"; ``observations`` then holds their row numbers.
     choices : Choices, optional
         Result of :func:`choose_ckme` for these or other cases, or the joint choice of several
-        locations. The fit then skips the search, and also takes the half-life from ``choices``.
+        locations. A fit with ``choices`` skips the search, and also takes the half-life from
+        ``choices``.
     medians : dict, optional
         Cache of median distances. The call adds its own medians, so that another fit to the same
         forecasts need not compute them again.
@@ -304,8 +305,9 @@ def choose_ckme(
     -------
     Choices
         Choices to pass to :func:`fit_ckme`, with these cases or others. With these cases, the fit
-        equals a fit without ``choices``, except for the landmarks of a low-rank solver. The order
-        of these landmarks suits the chosen ridge, not the ridges of the search.
+        equals a fit without ``choices``, except for the landmarks of a low-rank solver. A fit with
+        ``choices`` chooses landmarks for the chosen ridge alone. A fit without ``choices`` chooses
+        landmarks for all ridges of its search.
 
     Raises
     ------
@@ -338,10 +340,10 @@ def fit_ckme_family(
     half_life: float | str = math.inf,
     **known: Any,
 ) -> tuple[list[FittedCKME], FloatArray]:
-    """Fit each support as :func:`fit_ckme` would, and record quantiles of held-out forecasts.
+    """Fit a CKME with each support, and record quantiles of held-out forecasts.
 
     All supports share the kernel matrices and the factors of these matrices, which take most of the
-    time. Ridges are those of the grid.
+    time. Chosen ridges are points of the grid, without refinement between these points.
 
     Parameters
     ----------
@@ -356,7 +358,8 @@ def fit_ckme_family(
     Returns
     -------
     fitted : list of FittedCKME
-        One fit for each support, in the order of ``settings.supports``.
+        One fit for each support, in the order of ``settings.supports``; each is as from
+        :func:`fit_ckme`.
     quantiles : array of float64, shape (L, 2, S, n, n_quantiles)
         Quantiles of the forecast of each held-out case, at the levels (i - ½) / n_quantiles. Entry
         0 of the second axis comes from fits without the fold of the case, entry 1 from fits to

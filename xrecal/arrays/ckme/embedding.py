@@ -1,4 +1,4 @@
-"""The embedding: its settings, choices, fit and calibration cases."""
+"""The conditional kernel mean embedding (CKME): its settings, choices, fit and cases."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Choices(NamedTuple):
     """
 
     support: Any = 0
-    """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
+    """(L,) code of the support: its position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
     widening: Any = math.nan
     """(L,) bandwidth in units of the median distance, or of the given bandwidth"""
     strength: Any = math.nan
@@ -111,10 +111,11 @@ class Choices(NamedTuple):
 
 
 class FittedCKME(NamedTuple):
-    """Fit at L locations; with the cases, it determines the weights of all forecasts."""
+    """Fit at L locations. The fit and its cases together determine the weights of all forecasts."""
 
     bandwidth: FloatArray
-    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity gives climatology."""
+    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace kernel), where D is the energy
+    distance of two forecasts. With an infinite bandwidth, all forecasts are climatology."""
     ridge: FloatArray
     """(L,) ridge lambda, unitless; NaN if there were too few cases."""
     strength: FloatArray
@@ -122,11 +123,11 @@ class FittedCKME(NamedTuple):
     precision: FloatArray
     """(L, k) weights of the features in the squared distance of covariates."""
     support: IntArray
-    """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`."""
+    """(L,) code of the support: its position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`."""
     centre: FloatArray
     """(L, 4 + 2 k) coefficients of the centre; see :mod:`xrecal.arrays.ckme.centre`."""
     lower: FloatArray
-    """(L,) lower bound of the variable, infinite without a bound."""
+    """(L,) lower bound of the variable, minus infinity without a bound."""
     upper: FloatArray
     """(L,) upper bound of the variable, infinite without a bound."""
     half_life: FloatArray
@@ -165,9 +166,10 @@ class FittedCKME(NamedTuple):
         )
 
     def of_errors(self) -> FittedCKME:
-        """Return the fit with errors as the support, also where past observations are the best.
+        """Return the fit with errors as the support, even where past observations are the best.
 
-        The signed weights are the same for all supports.
+        A location keeps its support if ``beside`` is 0. All other parameters stay the same, because
+        the signed weights do not depend on the support.
         """
         xp = namespace(self.ridge)
         there = self.beside != 0
@@ -218,7 +220,8 @@ class Calibration(NamedTuple):
     step: IntArray
     """(n,) step in time"""
     used: npt.NDArray[np.bool_]
-    """(L, n) True for cases with an observation, which determine the length of the period"""
+    """(L, n) True for cases with an observation. The first and the last of these cases are the ends
+    of the calibration period"""
     days: FloatArray | None = None
     """(n,) dates in days"""
     squared: Sequence[Squared] | None = None
@@ -226,11 +229,11 @@ class Calibration(NamedTuple):
     vectors: Sequence[FloatArray] | None = None
     """(L, n, d) observed vectors, if ``observations`` holds their row numbers"""
     centres: Centres | None = None
-    """Cache of fitted centres, which other methods share"""
+    """Cache of fitted centres, which several methods share"""
     compared: dict[Hashable, Any] | None = None
-    """Cache of locations and the distances of their cases, which other methods share"""
+    """Cache of locations with the distances of their cases, which several methods share"""
     medians: dict[bytes, float] | None = None
-    """Cache of median distances of forecasts, which other methods share"""
+    """Cache of median distances of forecasts, which several methods share"""
 
 
 def calibration_of(
@@ -297,8 +300,8 @@ def check_settings(settings: Settings, blocks: int) -> None:
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
     if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]
         raise ValueError(
-            "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, whole numbers, "
-            f"or a timedelta, got {blocks=}, gap={settings.gap}"
+            "blocks must be a whole number from 2 (0: each group is a fold), and gap a whole "
+            f"number from 0 or a timedelta, got {blocks=}, gap={settings.gap}"
         )
     for name in ("bandwidth", "ridge"):
         value = getattr(settings, name)

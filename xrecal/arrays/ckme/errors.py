@@ -58,5 +58,8 @@ def errors_of(
 
 
 def _sum(xp: Any, values: Any, coefficients: Any) -> Any:
-    """Return sums (L, n) of covariates (L, n, k) times coefficients (L, 1, k) other than 0."""
+    """Return sums (L, n) over k of covariates (L, n, k) times coefficients (L, 1, k).
+
+    A covariate with the coefficient 0 adds 0, even if it is NaN.
+    """
     return xp.sum(xp.where(coefficients == 0, 0.0, values * coefficients), axis=-1)

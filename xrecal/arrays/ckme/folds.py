@@ -1,4 +1,4 @@
-"""Folds of cases: the cases that a fold holds out, leaves out with them, and trains on."""
+"""Folds of cases: the cases that a fold holds out, the cases of its gap, and its training cases."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
-"""Number of blocks in time that replace the groups if one group has most of the cases. A fold that
-holds out this group would have too few training cases."""
+"""Number of blocks in time (folds of successive cases) that replace the groups if one group has
+more than half of the cases. A fold that holds out such a group would have too few training
+cases."""
 
 TRAINED_ON = 0.75
 """Least share of its training cases that a fold must keep if it is joined with another fold."""
@@ -37,9 +38,10 @@ class Folds(NamedTuple):
 
 
 def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[FloatArray, float]:
-    """Return the position of each case (n,), in ascending order, and the gap in the same unit.
+    """Return the ascending positions of the cases in time, (n,), and the gap in the same unit.
 
-    The unit is a step in time if the gap is a number of steps, and a day if it is a length of time.
+    The unit is a step in time if the gap is a number of steps. It is a day if the gap is a length
+    of time.
     """
     if isinstance(gap, np.timedelta64 | datetime.timedelta):
         apart = measure("gap", gap, step.size, days, least=0)
@@ -62,9 +64,8 @@ def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: flo
 def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: bool) -> Folds:
     """Return the folds that have at least two training cases and one held-out case.
 
-    ``position`` (n,) and ``gap`` are the results of :func:`gap_axis`. Cases at the same position
-    are in the same fold. With ``forward``, a fold trains on earlier cases only, as an operational
-    forecast does.
+    ``position`` (n,) and ``gap`` are the results of :func:`gap_axis`. With ``forward``, a fold
+    trains on earlier cases only, as an operational forecast does.
     """
     case, rows, sizes = np.arange(fold.size), [], []
     for f in range(fold.max(initial=-1) + 1):
@@ -86,14 +87,18 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
 def trained_on_few(folds: Folds) -> list[int]:
     """Return the numbers of the folds that have fewer training cases than other cases.
 
-    For these folds, the equations of the training cases take less time to solve.
+    For these folds, the equations for the training cases take less time to solve than the equations
+    for all other cases.
     """
     n = folds.cases.shape[1]
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
 def by_rank(folds: Folds, ranked: IntArray) -> Folds:
-    """Return the folds with training cases in the order of the positions ``ranked`` (F, n)."""
+    """Return the folds, each with its training cases in the order ``ranked`` (F, n).
+
+    The numbers in ``ranked`` are positions in the list of training cases of the fold.
+    """
     cases = folds.cases.copy()
     for row, n_out, order in zip(cases, folds.n_out.tolist(), ranked, strict=True):
         row[n_out:] = row[n_out:][order[: row.size - n_out]]
@@ -117,7 +122,7 @@ def holds_out_several(folds: Folds) -> bool:
 def thin_out(folds: Folds, size: int) -> Folds:
     """Return folds that hold out at most ``size`` cases in all, with the same training cases.
 
-    The held-out cases are the same in every call.
+    Every call with the same folds and size holds out the same cases.
     """
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
@@ -151,8 +156,9 @@ def hold_out(folds: Folds, kept: npt.NDArray[np.bool_]) -> Folds:
 def merge(folds: Folds, most: int) -> Folds:
     """Join neighbouring folds, so that at most ``most`` folds remain.
 
-    If a joined fold would have far fewer training cases (:data:`TRAINED_ON`), the function returns
-    the folds unchanged. For example, it does not join folds that train on earlier cases only.
+    If a joined fold would have far fewer training cases than one of its parts (:data:`TRAINED_ON`),
+    the function returns all folds unchanged. For example, it does not join folds that train on
+    earlier cases only.
     """
     n_folds, n = folds.cases.shape
     if n_folds <= most:
@@ -181,15 +187,15 @@ def assign_folds(
     Parameters
     ----------
     groups : array of int, shape (n,)
-        Group of each case: its calendar year, its step in time, or a random number of its step. All
-        cases of a group are in the same fold.
+        Group of each case: its calendar year, its step in time, or a random number for each step.
+        All cases of a group are in the same fold.
     usable : array of bool, shape (L, n)
         True for the usable cases of each location.
     blocks : int
         Number of folds. The function sorts the usable cases by group, and cuts them between groups
-        into this number of parts, which are equal if each group is one case. 0 makes each group a
-        fold instead; a location with more than half of its cases in one group then gets five
-        blocks in time.
+        into this number of parts. The parts are equal if each group is one case. 0 makes each group
+        a fold instead. With 0, a location that has more than half of its cases in one group gets
+        five blocks in time, which are parts of successive cases.
     step : array of int, shape (n,), optional
         Step in time of each case; all cases of a step are in the same block in time. By default
         each case is a step.
@@ -209,7 +215,7 @@ def assign_folds(
 
 
 def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Return the part number of each usable case (L, n); a part consists of whole groups."""
+    """Return the number of the fold of each usable case (L, n), else -1; folds are whole groups."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))
@@ -231,8 +237,8 @@ def folds_in_time(
 ) -> Folds:
     """Return folds of the usable cases, whose positions among all n cases are ``slots`` (k,).
 
-    ``fold_by`` holds groups (n,) and blocks of :func:`assign_folds`; ``axis`` is the result of
-    :func:`gap_axis`.
+    ``fold_by`` holds the arguments ``groups`` (n,) and ``blocks`` of :func:`assign_folds`; ``axis``
+    is the result of :func:`gap_axis`.
     """
     used = np.zeros((1, step.size), np.bool_)
     used[0, slots] = True

@@ -1,4 +1,7 @@
-"""Forecasts of held-out cases from signed weights, and losses and quantiles of these forecasts."""
+"""Forecasts of held-out cases from signed weights, with losses and quantiles of these forecasts.
+
+Signed weights are the weights of training cases before a projection makes them probabilities.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ Place = np.uint64
 
 @kernel
 def mean_losses(recorded: Cube, supports: Indices) -> Any:
-    """Return the mean loss (S,) over held-out cases, infinite for a support without losses."""
+    """Return the mean loss (S,) of each support over held-out cases; infinite without losses."""
     means = np.full(recorded.shape[0], np.inf)
     for s in supports:
         total, count = 0.0, 0
@@ -59,18 +62,22 @@ class Verified(NamedTuple):
     high: float
     """Upper bound of the variable"""
     theta: Matrix
-    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d) for the energy loss"""
+    """Scale of the Laplace loss (1, 1), or for the energy loss the observed vectors (n_slots, d) of
+    all cases, usable or not"""
     supports: Indices
     """Supports to judge, as positions in the list of supports of the targets"""
 
 
 class Recorder(NamedTuple):
-    """Compiled functions that write losses and quantiles of held-out cases to (S, n, width)."""
+    """Compiled functions that write losses and quantiles of held-out cases to an array.
+
+    The array has the shape (S, n, width), for S supports and n cases.
+    """
 
     fold: Callable[..., None]
-    """Function for one fold, from the signed weights of this fold"""
+    """Function that records the held-out cases of one fold, from their signed weights"""
     folds: Callable[..., None]
-    """Function for all folds that have at least as many training cases as other cases"""
+    """Function that records all folds with at least as many training cases as other cases"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
@@ -120,11 +127,12 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 
 @inner
 def _shares(signed: Any, root: Any, train: Any) -> Any:
-    """Return roots (k,) and shares (k,) of the training cases, and sums (n_held,) of weights.
+    """Return roots (k,) and shares (k,) of the training cases, and sums of weights (n_held,).
 
-    Roots are those of the case weights. Shares are the weights of the training cases in
-    climatology, in proportion to the case weights. Sums are over the rows of ``signed``, times the
-    roots. These sums are those of the signed weights of the embedding, up to a factor.
+    The roots are the square roots of the weights of the training cases. The shares are the weights
+    of these cases in climatology, in proportion to their case weights. For each row of ``signed``,
+    the function multiplies the weights by the roots and adds up the products. Up to a factor, this
+    gives the sum of the signed weights of a held-out case.
     """
     own, share, total = np.empty(train.size), np.empty(train.size), 0.0
     for i in range(train.size):
@@ -139,9 +147,10 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 def _scale_back(signed: Any, heavier: float, mass: float, own: Any, share: Any, beta: Any) -> None:
     """Undo the scaling of weights (k,) of the training cases, and add climatology.
 
-    The solver used the matrix R K R with the roots R of the case weights. So each weight must be
-    multiplied by the root of its training case (``own``), and divided by the root of the held-out
-    case (multiplied by ``heavier``). Climatology gets one minus the sum of these weights.
+    The solver used the matrix R K R, with the kernel matrix K and the roots R of the case weights.
+    So the function must multiply each weight by the root of its training case (``own``), and divide
+    it by the root of the held-out case (``heavier`` is one divided by this root). Climatology gets
+    one minus the sum of these weights.
     """
     missing = 1.0 - mass * heavier
     for i in range(beta.size):
@@ -203,7 +212,7 @@ def _of_all_folds(record_fold: Any) -> Any:
 
 @kernel
 def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
-    """Write the CRPS ``int (F - 1{z >= y})^2 dz`` into the first entry of ``out``."""
+    """Write the CRPS ``int (F(z) - 1{z >= y})^2 dz`` of a CDF F into the first entry of ``out``."""
     below, i, last = 0.0, 0, weights.size - 1
     total = max(points[0] - y, 0.0) + max(y - points[last], 0.0)
     while i < last and points[i + 1] <= y:
@@ -224,8 +233,8 @@ def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: Out
 def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """Write ``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
 
-    Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` follows from the same sum at the point before,
-    and the code does not build the matrix L.
+    Here w are the weights, z the points, and L the matrix of all ``l(z_i, z_j)``. Points ascend, so
+    ``sum_{j<i} w_j l(z_j, z_i)`` follows from this sum for i - 1. So the function need not build L.
     """
     scale, quadratic, left, match = theta[0, 0], 0.0, 0.0, 0.0
     for i in range(weights.size):
@@ -257,7 +266,8 @@ def crps_and_quantiles(
 def energy_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """Write the energy score ``sum w_i |z_i - y| - 1/2 sum w_i w_j |z_i - z_j|`` of vectors.
 
-    The observed vectors are the rows of ``theta``; ``points`` and ``y`` are numbers of rows.
+    The observed vectors are the rows of ``theta``; ``points`` and ``y`` are row numbers of these
+    vectors.
     """
     chosen, used = np.empty(weights.size, dtype=np.int64), 0
     for i in range(weights.size):
@@ -302,12 +312,12 @@ RECORDERS = {
 
 TO_TRY, TO_COMPARE, UNTRIED, LATER = range(4)
 """Numbers of four sets of folds. The search tries ridges with the first set, and compares the
-nearly best settings with the second. The third set holds out the cases that only the second holds
-out. The fourth set trains on earlier cases alone."""
+nearly best settings with the second. The third set holds out those cases of the second set that the
+first set does not hold out. The fourth set trains on earlier cases alone."""
 
 
 class Judge:
-    """Judge kernels, supports and ridges by their losses in held-out cases of one location."""
+    """Judge kernels, supports and ridges by their losses for held-out cases of one location."""
 
     def __init__(
         self, problem: Problem, folds: Sequence[Folds], supports: IntArray, n_quantiles: int
@@ -340,10 +350,11 @@ class Judge:
     ) -> FloatArray:
         """Return losses and quantiles (S, n, width) of held-out cases with one ridge.
 
-        The loss comes first, then the quantiles, if there are some. ``supports`` are the positions
-        of the supports to judge; entries of other supports are NaN. ``tried`` (S, n, width) is an
-        earlier result for the set of folds ``TO_TRY``, with the same ridge and slack. The method
-        then forecasts only the other cases, which are those of the set ``UNTRIED``.
+        The last axis holds the loss, followed by the quantiles if the search records quantiles.
+        ``supports`` are the positions of the supports to judge; entries of other supports are NaN.
+        ``slack`` is the tolerance of a low-rank solver, in units of the ridge. ``tried`` (S, n,
+        width) is an earlier result for the set of folds ``TO_TRY``, with the same ridge and slack.
+        With ``tried``, the method forecasts only the cases of the set ``UNTRIED``.
         """
         where, ridge = self._problem.location, 10.0**exponent
         if tried is not None:
@@ -392,8 +403,8 @@ class Judge:
     def _with_targets(self, strength: float, folds: int) -> tuple[Folds, Targets]:
         """Return a set of folds, and the errors of training cases around the centres of each fold.
 
-        With one support, the folds list training cases by ascending error. Compiled code then reads
-        errors and weights in the same order.
+        If there is only one support, the folds list training cases by ascending error, so that
+        compiled code reads errors and weights in the same order.
         """
         at = folds, strength > 0
         if at not in self._arranged:

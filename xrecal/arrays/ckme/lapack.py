@@ -113,8 +113,8 @@ def _letter(letter: bytes) -> Any:
 def _routine(library: str, name: str) -> Callable[..., None] | None:
     """Return a routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while the routine runs.
 
-    The name of the Python capsule that holds the routine lists the parameters. Return None if the
-    integer parameters are not of the type ``int`` of C.
+    A Python capsule holds the routine, and the name of the capsule lists the parameters. The
+    function returns None if the integer parameters are not of the type ``int`` of C.
     """
     capsule = import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

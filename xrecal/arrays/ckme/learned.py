@@ -1,4 +1,4 @@
-"""Fitted embedding of one location, ready for new forecasts."""
+"""Fitted CKME of one location, ready for new forecasts."""
 
 from __future__ import annotations
 
@@ -65,24 +65,29 @@ class Embedding:
         return n, lambda similarities: similarities @ inverse
 
     def support(self, code: IntArray, centre: FloatArray) -> Ranked:
-        """Return the cases ranked by their errors around the centre of the support ``code``."""
+        """Return the cases ranked by their errors around the centre of the support ``code``.
+
+        ``centre`` holds the coefficients of this centre.
+        """
         with self._making:
             if int(code) not in self._supports:
                 self._supports[int(code)] = self._ranked(code, centre)
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """Return an index of the first ``rank`` landmarks, or cases if there are no landmarks."""
+        """Return an index of the first ``rank`` landmarks, or cases if the fit has no landmarks."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
+        """Return kernel values (q, k) of forecasts and cases, times roots of case weights."""
         return self.where.similarities(new, rows, chosen, *self._kernel)
 
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
-        """Return the novelty (q,) of forecasts from their similarities (q, k) to the first cases.
+        """Return the novelty (q,) of forecasts from their similarities (q, k) to cases.
+
+        These cases are the first landmarks, or all cases if the fit has no landmarks.
 
         If the forecasts of all cases are equal, the novelty is 1 for any other forecast.
         """
@@ -106,10 +111,11 @@ class Embedding:
 
     @property
     def familiarity(self) -> tuple[FloatArray, float]:
-        """Return factors (k,), and the median over held-out cases of the sum of signed weights.
+        """Return factors (k,) of similarities, and the typical sum of signed weights of a forecast.
 
-        The similarities of a forecast to the first k cases, times the factors, add up to the sum of
-        its signed weights.
+        To get the sum of the signed weights of a forecast, multiply its similarities to the first k
+        landmarks (or to all cases) by the factors, and add up the products. The typical sum is the
+        median over held-out cases.
         """
         with self._making:
             return self._familiarity

@@ -40,8 +40,8 @@ SMALLEST_WEIGHT = 1e-12
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
 """Largest numbers of landmarks of a location, for forecasts and for their shapes. A shape is an
-ensemble minus its mean, and mostly noise. More landmarks of shapes would represent more noise, and
-would hardly lower the CRPS."""
+ensemble minus its mean; most of it is noise. More landmarks of shapes would represent more noise,
+and would hardly lower the CRPS."""
 
 
 def most_landmarks(shapes: bool) -> int:
@@ -50,7 +50,10 @@ def most_landmarks(shapes: bool) -> int:
 
 
 class NewForecasts(NamedTuple):
-    """Forecasts to recalibrate at one location, as contiguous arrays of float64."""
+    """Forecasts to recalibrate at one location, as contiguous arrays of float64.
+
+    ``n_slots`` is the number of all cases, usable or not.
+    """
 
     forecasts: Forecasts
     """(T, p), NaN for a missing or invalid forecast"""
@@ -65,9 +68,11 @@ class NewForecasts(NamedTuple):
     across: Squared | None = None
     """(T, n_slots) squared distances to all cases, if already known"""
     excess: FloatArray | None = None
-    """(T,) result of :func:`excess_of` for the sizes of past ensembles; None if the sizes agree"""
+    """(T,) result of :func:`excess_of`, which compares the sizes of past and new ensembles; None if
+    the sizes agree"""
     noise: FloatArray | None = None
-    """(T,) second result of :func:`on_footing`; None if the sizes agree"""
+    """(T,) second result of :func:`on_footing`, a difference of error variances of ensemble means;
+    None if the sizes agree"""
 
     def compared_with(self, where: Location) -> NewForecasts:
         """Return the forecasts, adjusted to the ensemble size that the location learned from."""
@@ -81,7 +86,11 @@ class NewForecasts(NamedTuple):
 
 @dataclass(frozen=True)
 class Location:
-    """The n usable cases of one location, in the order of time, and settings of their kernel."""
+    """The n usable cases of one location, in the order of time, and settings of their kernel.
+
+    ``n_slots`` is the number of all cases, usable or not. D is the energy distance of two
+    forecasts.
+    """
 
     forecasts: Forecasts
     """(n, m) contiguous float64"""
@@ -96,11 +105,11 @@ class Location:
     circular: npt.NDArray[np.bool_]
     """(k,) True for a feature that is a sine or cosine"""
     predictors: IntArray
-    """Columns of the features that hold predictors, not the season or the place"""
+    """Columns of the features that hold predictors; other columns hold the season and the place"""
     target: FloatArray
     """(n,) observations"""
     root: FloatArray
-    """(n,) roots of the case weights; the largest is 1"""
+    """(n,) square roots of the case weights; the largest is 1"""
     most_landmarks: int
     """Largest number of landmarks of the location"""
     is_invalid: bool
@@ -157,7 +166,7 @@ class Location:
         return np.array(self.vectors, np.float64, order="C")
 
     def gram(self, bandwidth: float, strength: float, ridge: float = 0.0) -> FloatArray:
-        """Return kernel matrix plus ridge, ``K + λ n`` (n, n).
+        """Return the kernel matrix K (n, n), with the ridge λ times n added to its diagonal.
 
         K includes the roots of the case weights.
         """
@@ -186,7 +195,7 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Return kernel values (q, k) of forecasts with cases, times the roots of case weights."""
+        """Return kernel values (q, k) of forecasts and cases, times roots of case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
@@ -242,7 +251,7 @@ class Location:
     def _kernel(
         self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
     ) -> FloatArray:
-        """Return kernel values (k, n) of some cases with all cases, times roots of case weights."""
+        """Return kernel values (k, n) of some cases and all cases, times roots of case weights."""
         exponent = distance / -bandwidth
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))
@@ -254,7 +263,7 @@ class Location:
         return exponent
 
     def _rooted(self, squared: FloatArray) -> FloatArray:
-        """Return the distances in the form that the kernel needs: squared, or their roots."""
+        """Return the squared distances, or their square roots for a Laplace kernel."""
         return np.sqrt(squared) if self.laplace else squared
 
     def _apart(self, features: FloatArray, chosen: slice | IntArray) -> FloatArray:
@@ -281,8 +290,8 @@ def locations(
     """Yield the usable cases of each location in turn, from arrays (L, n, m).
 
     ``weight`` (L, n) is the logarithm to base 2 of the weight of each case, up to a constant. With
-    ``centred`` the function computes means and variances of forecasts, which centres need. With
-    ``shapes`` it subtracts the mean from each forecast.
+    ``centred`` the function computes means and variances of forecasts, which the centres of errors
+    need. With ``shapes`` it subtracts the mean from each forecast.
     """
     n_locations, n, m = cases.loc.shape
     for block in location_blocks(n_locations, 24 * n * m):
@@ -334,8 +343,8 @@ def _with_moments(
 ) -> tuple[Forecasts, FloatArray, FloatArray]:
     """Return forecasts (L, n, m), their means and their variances.
 
-    With ``shapes`` the forecasts are returned minus their means. Without ``centred`` means and
-    variances are 0.
+    With ``shapes``, the returned forecasts are the forecasts minus their means. Without
+    ``centred``, means and variances are 0.
     """
     if centred:
         mean, variance = moments(forecasts)
@@ -363,7 +372,7 @@ def _weighted(forecasts: Forecasts) -> Forecasts:
 def median_gap(target: FloatArray) -> float:
     """Return the median distance between different targets (n,); 1 if all targets are equal.
 
-    It is the scale of the Laplace loss.
+    This distance is the scale of the Laplace loss.
     """
     some = target[subset(target.size, MEDIAN_CASES)]
     distance = np.abs(some[:, np.newaxis] - some)
@@ -372,6 +381,6 @@ def median_gap(target: FloatArray) -> float:
 
 
 def roots_of(logarithm: FloatArray) -> FloatArray:
-    """Return roots (n,) of weights from logarithms to base 2, scaled so that the largest is 1."""
+    """Return square roots (n,) of weights, from the logarithms to base 2; the largest root is 1."""
     weight = 2.0 ** (logarithm - logarithm.max(initial=-np.inf))
     return np.asarray(np.sqrt(np.maximum(weight, SMALLEST_WEIGHT)))

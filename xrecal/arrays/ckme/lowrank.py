@@ -1,4 +1,8 @@
-"""Low-rank factor of a kernel matrix, computed from the columns of a few landmarks."""
+"""Low-rank factor L of a kernel matrix K, computed from the columns of a few landmarks.
+
+A residual of the diagonal is an entry of the diagonal of K - L Lᵀ. It is large if the landmarks
+represent a case badly.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,12 @@ SMALLEST = 1e-14
 """A residual of the diagonal below this value is only rounding error."""
 
 UNTOUCHED = 32 * 2**20
-"""Size in bytes from which an array gets new memory from the system. Such memory takes no room
-until the array is filled."""
+"""An array of at least this size in bytes gets new memory from the operating system. Parts of the
+array that are not filled yet then take no memory."""
 
 TOGETHER, SHARE = 16, 0.5
-"""Number of landmarks that a step adds at once, and least residual of each new landmark, as a share
-of the largest residual."""
+"""A step adds up to ``TOGETHER`` landmarks at once. The residual of each new landmark is at least
+``SHARE`` times the largest residual of all cases."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 """Tolerances for the mean residual of the diagonal of K, in units of the ridge. The first is for
@@ -36,7 +40,7 @@ LOOSEST = 0.03
 
 
 class LowRank:
-    r"""Solver by a pivoted Cholesky factor of a location's kernel matrix, :math:`K \approx L L^T`.
+    r"""Solver with a pivoted Cholesky factor L of a kernel matrix, :math:`K \approx L L^T`.
 
     Each step takes the case with the largest residual as a landmark and computes only its column of
     K. So r landmarks cost r n distances, O(n r²) time and O(n r) memory.
@@ -110,8 +114,9 @@ class LowRank:
     def extend(self, tolerance: float) -> int:
         """Return the least number of landmarks that meets the tolerance; add landmarks if needed.
 
-        For a larger tolerance, the first of the landmarks suffice. If even all landmarks do not
-        meet the tolerance, return the number of all landmarks.
+        If earlier calls had a smaller tolerance, the first of the known landmarks suffice. If the
+        largest allowed number of landmarks does not meet the tolerance, return the number of all
+        landmarks.
         """
         while self.residual > tolerance and len(self.landmarks) < self._most:
             self._add_some(tolerance)
@@ -120,8 +125,9 @@ class LowRank:
     def _add_some(self, tolerance: float) -> None:
         """Add a few of the worst represented cases as landmarks.
 
-        A case becomes a landmark if it is still among the worst represented cases when its turn
-        comes. With several cases at once, products of matrices replace products of vectors.
+        The method looks at these cases one after the other. A case becomes a landmark if its
+        residual is still large after the landmarks just added (:data:`SHARE`). Several cases at
+        once take less time, because products of matrices replace products of vectors.
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
@@ -137,10 +143,12 @@ class LowRank:
         self._residuals[-1] = residual_of(self._left)[0]
 
     def _make_room(self, rank: int) -> None:
-        """Reserve memory for ``rank`` rows or more; for all possible rows if the array is large.
+        """Reserve memory for ``rank`` rows or more.
 
-        A growing array must be copied. The unused part of a large array takes no memory, but the
-        unused part of a small array does.
+        An array without room for more rows must be copied when rows are added. So a large array
+        gets room for all possible rows, because its unused part takes no memory
+        (:data:`UNTOUCHED`). The unused part of a small array does take memory, so its room at most
+        doubles.
         """
         if rank > len(self._rows):
             n = self._left.size
@@ -165,13 +173,14 @@ class LowRank:
         return self.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """Return the number of landmarks for a mean residual of at most ``slack`` ridges."""
+        """Return the number of landmarks that :meth:`reaches` needs for a ridge and ``slack``."""
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Return signed weights (n_held, k) of the training cases, in the order of the fold.
 
-        The weights are ``lᵀ (LᵀL + λ n)⁻¹ Lᵀ``, where l are the rows of the held-out cases in L.
+        The weights are ``l (LᵀL + λ n)⁻¹ Lᵀ``, with the rows L of the n training cases in the
+        factor, and the rows l of the held-out cases.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -188,7 +197,10 @@ class LowRank:
         return (held @ rows).take(train, axis=1)
 
     def _kept_product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """Return LᵀL of the training cases, at least (rank, rank); store it for other ridges."""
+        """Return LᵀL of the training cases, and store it for other ridges.
+
+        The result is for ``rank`` landmarks, or more if a larger product is already known.
+        """
         if f in self._among:
             known_for, product = self._among[f]
             if product.shape[0] >= rank and np.array_equal(train, known_for):
@@ -200,7 +212,8 @@ class LowRank:
         """Return ``LᵀL`` (r, r) of the training cases, for the first r landmarks.
 
         If the fold trains on most cases, the method subtracts the product of the other cases from
-        the product of all cases, ``LᵀL - L_fᵀL_f``, which is less work.
+        the product of all cases: ``LᵀL - L_fᵀL_f``, with the rows L_f of the other cases. This is
+        less work.
         """
         rows = self.rows[:rank]
         if train.size < out.size:
@@ -215,8 +228,8 @@ class LowRank:
     def solver(self, ridge: float, rank: int) -> Callable[[FloatArray], FloatArray]:
         """Return a function that turns similarities (q, r) into signed weights (q, n).
 
-        The similarities k_p are those to the first r landmarks. The function computes ``β = L (LᵀL
-        + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``, where C are the rows of L at the landmarks.
+        Here k_p are the similarities of a forecast to the first r landmarks. The function computes
+        ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``, where C are the rows of L at the landmarks.
         """
         rows = self.rows[:rank]
         # The Woodbury identity reduces n × n to r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
@@ -233,9 +246,10 @@ class LowRank:
     def sums(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return factors (r,), ``M⁻¹ R`` (n,) and the diagonal (n,) of ``M⁻¹``.
 
-        Here ``M = L Lᵀ + λ n``, and R are the roots of the case weights. The similarities of a
-        forecast to the first landmarks, times the factors, add up to the sum of its signed weights,
-        ``Rᵀ M⁻¹ R k``. No step needs a matrix (n, n).
+        Here ``M = L Lᵀ + λ n``, and R are the roots of the case weights. To get the sum of the
+        signed weights of a forecast, multiply its similarities to the first landmarks by the
+        factors, and add up the products. This is the sum ``Rᵀ M⁻¹ R k``, where k are the
+        similarities to all cases. No step needs a matrix (n, n).
         """
         rows, roots = self.rows[:rank], self._location.root
         shift = ridge * roots.size
@@ -251,7 +265,7 @@ class LowRank:
 
 
 class Pivots(NamedTuple):
-    """Room for k new landmarks."""
+    """Arrays with room for k new landmarks, which :func:`take_pivots` fills."""
 
     rows: Matrix
     """(k, n) rows of the factor"""
@@ -277,8 +291,8 @@ def take_pivots(
     """Make some of the cases landmarks, and return the number of new landmarks.
 
     ``columns`` (k, n) are the columns of K for the cases, minus the part that earlier landmarks
-    explain. The next landmark is the case with the largest residual, if it has at least the share
-    :data:`SHARE` of the largest residual of all cases of the location. The function writes to
+    explain. The next landmark is the case with the largest residual, if its residual is at least
+    :data:`SHARE` times the largest residual of all cases of the location. The function writes to
     ``pivots`` and lowers ``left`` (n,), the residuals of the diagonal of K. These residuals are
     positive, except for rounding. If a landmark with the residual p makes any residual smaller than
     -p, only rounding errors of very similar forecasts are left. The function then sets all
@@ -316,7 +330,7 @@ def take_pivots(
 
 @kernel
 def residual_of(left: Vector) -> Any:
-    """Return the mean residual of the diagonal (0 if only rounding is left), largest and lowest."""
+    """Return the mean, largest and smallest residual; the mean is 0 if only rounding is left."""
     largest, lowest, total = 0.0, 0.0, 0.0
     for each in left:
         total += max(each, 0.0)

@@ -1,4 +1,4 @@
-"""Cases of one location, and the quantities that choice and fit compute from them."""
+"""Cases of one location, and quantities for the choice of its settings and for its fit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def are_identical(median: float, mean: FloatArray) -> bool:
 
 @dataclass(frozen=True)
 class Problem:
-    """One location, with all that choice and fit need."""
+    """One location, with all inputs for the choice of its settings and for its fit."""
 
     number: int
     """Number of the location among all locations"""
@@ -63,7 +63,7 @@ class Problem:
 
     @cached_property
     def median(self) -> float:
-        """Return the median distance of the forecasts; several methods share a cache of it."""
+        """Return the median distance of the forecasts, from a cache that several methods share."""
         where, known = self.location, self.calibration.medians
         if known is None or where.squared is not None:
             return where.median
@@ -126,7 +126,7 @@ def fit_choices(
 
     ``median`` is the median distance, ``precision`` (k,) are the weights of the features, and
     ``flags`` are bits of the status. If all forecasts are equal, the support is past observations,
-    because a centre cannot help.
+    because centres help only if forecasts differ.
     """
     identical, constant = are_identical(median, sample.mean), bool((precision == 0).any())
     centre, of_beside = np.full((2, 4 + 2 * sample.features.shape[1]), math.nan)

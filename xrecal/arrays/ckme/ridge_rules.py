@@ -20,29 +20,36 @@ START = -2.0
 """Power of ten of the first ridge to try."""
 
 PATIENCE = 0.5
-"""Largest distance from the best ridge, in powers of ten, at which the low-rank search tries other
-ridges. Small ridges need many landmarks. The exact solver tries the whole grid at little cost."""
+"""The low-rank search tries only ridges that are at most this many powers of ten above or below the
+best ridge so far, because small ridges need many landmarks. The exact solver tries the whole grid
+at little cost."""
 
 NEAR, FAR = 0.01, 0.03
-"""Largest excess over the smallest loss, as a share of it, at which the search goes on with this
-kernel or support. With other cases or another ridge, this kernel or support may be better."""
+"""The search goes on with a kernel or support if its loss exceeds the smallest loss by at most this
+share of the smallest loss. With other cases or another ridge, this kernel or support may be better.
+``FAR`` is for a kernel with only one ridge tried, ``NEAR`` for kernels with several."""
 
 APART = 0.1
-"""Largest excess over the loss of the best support, as a share of it, at which the search goes on
-with a support. With a larger excess, a support has almost no weight in a mixture."""
+"""If the search is for the best settings of every support, it goes on with a support whose loss
+exceeds that of the best support by at most this share. A worse support has almost no weight in a
+mixture of supports."""
 
 HARDLY = 0.001
-"""Least gain, as a share of the smallest loss, for which the search tries another ridge."""
+"""The search tries another ridge only if this may lower the smallest loss by more than this
+share."""
 
 SECTION = (3 - math.sqrt(5.0)) / 2
 REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 
 
 def reference_loss(losses: FloatArray) -> FloatArray:
-    """Return the loss (S,) that each support must beat if the search is for every support.
+    """Return the loss (S,) that further tries with each support must beat.
 
-    It is the smallest loss of the support itself so far. If the smallest loss of all supports is
-    far lower, it is that loss instead, because such a support needs no closer search.
+    A search for the best settings of every support needs this loss.
+
+    For each support, it is the smallest loss of this support so far. If the best support has a far
+    smaller loss (:data:`APART`), the function returns the loss of the best support instead, because
+    a support that is so much worse needs no closer search.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
@@ -53,9 +60,9 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 
     ``path`` holds the losses with smaller and smaller ridges; the last ridge is ten to the power
     ``exponent``. The function assumes that each further step of the grid lowers the loss by the
-    same share as the last step. For most forecasts the resulting loss is too low, which costs one
-    more try. For very precise forecasts the assumption is right, because their losses fall over
-    many steps.
+    same share as the last step. For most forecasts the loss that follows from this assumption is
+    too low, so the search tries one more ridge in vain. For very precise forecasts the assumption
+    is right, because their losses fall over many steps.
     """
     losses, now = path[-2:]
     steps = (exponent - GRID[0]) / GRID_STEP
@@ -68,8 +75,8 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
     """Return whether no loss (S,) at the end of a path is likely to come below ``smallest``.
 
     ``path`` is as in :func:`falls_fast`. A loss has settled if its fall slows, and if one more fall
-    of the last size would hardly go below ``smallest``. A loss far above ``smallest`` has also
-    settled if two more falls of this size would not go below ``smallest``.
+    of the last size would bring it hardly below ``smallest``. A loss far above ``smallest`` has
+    also settled if two more falls of this size would not bring it below ``smallest``.
     """
     before, losses, now = path[-3:]
     with np.errstate(invalid="ignore"):
@@ -80,7 +87,10 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """Return whether one more fall by ``losses - now`` would hardly go below ``smallest``."""
+    """Return whether one more fall would bring a loss hardly below ``smallest``.
+
+    The last fall was from ``losses`` to ``now``. The function assumes one more fall of this size.
+    """
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * now - losses > smallest - HARDLY * np.abs(smallest))
 
@@ -107,7 +117,9 @@ def golden_section(
 
 
 def vertex(losses: Mapping[float, float], middle: float) -> float:
-    """Return the vertex of the parabola through the smallest loss on the grid and its neighbours.
+    """Return the power of ten at the vertex of a parabola through three losses of the grid.
+
+    These three are the smallest loss and its two neighbours.
 
     ``losses`` are those of the ridges tried so far, by their powers of ten; ``middle`` is the power
     of ten with the smallest loss. If the search has not tried a neighbour, or if the parabola does

@@ -1,4 +1,4 @@
-"""Held-out loss of the embedding as a function of its ridge."""
+"""Held-out loss of a CKME as a function of its ridge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ridge_losses(
     half_life: float | str = math.inf,
     **known: Any,
 ) -> RidgeLosses:
-    """Compute the mean held-out loss of the embedding with each ridge of the search.
+    """Compute the mean held-out loss of a CKME with each ridge of the search.
 
     Parameters
     ----------

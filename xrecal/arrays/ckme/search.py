@@ -40,8 +40,8 @@ limits do not apply to training cases. The search also refines the ridge with th
 cases; with fewer cases the ridge would fit their noise."""
 
 LATER_PARTS = 8
-"""Number of parts of the period for forecasts from earlier cases. A fit to all earlier parts
-forecasts each part except the first."""
+"""Number of parts into which the search cuts the period, for forecasts from earlier cases. Each
+part except the first gets forecasts from a fit to all earlier parts."""
 
 TRIED_FOLDS = 5
 """Largest number of folds in the choice among several kernels. Each fold needs matrix factors of
@@ -74,9 +74,9 @@ class Best:
     exponent: FloatArray
     """(S,) power of ten of the best ridge"""
     loss: FloatArray
-    """(S,) smallest loss"""
+    """(S,) smallest loss of all kernels and ridges"""
     tried_loss: FloatArray
-    """(G, S) smallest loss of each kernel"""
+    """(G, S) smallest loss with each kernel, for each support"""
     tried_exponent: FloatArray
     """(G, S) power of ten of the ridge with this loss"""
     tried_down_to: FloatArray
@@ -187,7 +187,10 @@ class Search:
             self._judge_closely()
 
     def _try_kernel(self, g: int, place: int) -> None:
-        """Try a likely ridge with one kernel, then others above and below while losses may fall."""
+        """Try ridges with one kernel: first a likely ridge, then larger and smaller ridges.
+
+        The search goes up and down the grid as long as losses may fall.
+        """
         solver = self._solver(g)
         if self.ridge is not None:
             self._attempt(solver, g, float(np.log10(self.ridge)))
@@ -236,8 +239,9 @@ class Search:
     def _first_ridge(self, g: int) -> float:
         """Return the power of ten of the first ridge to try with this kernel.
 
-        It is the power of the best ridge so far. With low rank it is a grid step larger if this
-        kernel gives more strength to covariates.
+        This is the power of the best ridge so far. With low rank, the method returns a power one
+        grid step larger if this kernel gives more strength to covariates than the best kernel so
+        far.
         """
         best = self.best
         if np.isinf(best.loss).all():
@@ -247,7 +251,7 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Return whether a ridge is too far from the best ridges of a kernel for a try.
+        """Return whether a ridge is too far from the best ridges with this kernel for a try.
 
         ``apart`` (S,) are the distances from these ridges in powers of ten.
         """
@@ -296,7 +300,11 @@ class Search:
                 self._compare(g, largest, supports)
 
     def _compare_down(self, g: int, down: list[float], supports: IntArray) -> None:
-        """Try smaller and smaller ridges with more held-out cases, while the smallest is best."""
+        """Try smaller and smaller ridges, ``down``, with more held-out cases.
+
+        Stop as soon as a ridge lowers the loss too little. If the last ridge of the list is the
+        best, go on with smaller ridges.
+        """
         best = self.best
         path: list[FloatArray] = []
         for exponent in down:
@@ -325,9 +333,10 @@ class Search:
         return losses[supports]
 
     def _is_best(self, g: int, exponent: float) -> bool:
-        """Return whether this kernel and ridge are the best of the winner.
+        """Return whether this kernel and ridge are the best settings of the best support.
 
-        If the search is for every support, return whether they are the best of any support.
+        If the search is for every support, return whether they are the best settings of any
+        support.
         """
         best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
@@ -372,7 +381,7 @@ class Search:
         groups, one of many ridges can seem better by chance. With the largest ridge all forecasts
         are nearly the same. The best ridge must lower the mean loss of groups below that of the
         largest ridge by at least one standard error, as is usual (Breiman et al. 1984,
-        Classification and Regression Trees, 3.4.3). The method then keeps the best ridge and
+        Classification and Regression Trees, 3.4.3). If it does, the method keeps the best ridge and
         returns None.
         """
         best, s = self.best, self.best.winner
@@ -394,11 +403,11 @@ class Search:
         return float(smooth[0][s])
 
     def refine(self) -> None:
-        """Find the best ridge of the winner between the neighbours of its grid point.
+        """Find the best ridge of the best support, between the neighbours of its grid point.
 
-        Losses are means over all cases with which the search has compared supports; with fewer
-        cases the ridge would fit their noise. With low rank a try takes long, so a parabola through
-        the grid points replaces further tries.
+        Losses are means over all cases with which the search has compared supports. With fewer
+        cases, the ridge would fit the noise of these cases. With low rank a try takes long, so a
+        parabola through the grid points replaces further tries.
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])
@@ -420,5 +429,5 @@ class Search:
 
 
 def _reaches(solver: Solver, exponent: float) -> bool:
-    """Return whether a solver is accurate enough for a ridge; an exact solver always is."""
+    """Return whether a solver can be accurate enough for a ridge; an exact solver always is."""
     return not isinstance(solver, LowRank) or solver.reaches(10.0**exponent, ROUGH)

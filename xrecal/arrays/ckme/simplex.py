@@ -10,7 +10,8 @@ from xrecal.arrays.compiled import OutIndices, OutVector, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
 MARGIN = 0.1
-"""Largest difference between the shifts of similar rows, in units of the mean positive weight."""
+"""Tolerance of :func:`shift_of`, in units of the mean positive weight. The function assumes that
+the shift of a similar row of weights is smaller by at most this tolerance."""
 
 ROUNDING = 1e-9
 """Relative difference between two sums that counts as rounding."""
@@ -81,11 +82,12 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
 
     Notes
     -----
-    For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`, so the
-    solution is the isotonic regression of the signed CDF, weighted by the gaps between sorted
-    points and clipped to [0, 1]. The pool-adjacent-violators algorithm gives it exactly, in O(n)
-    per row. If weights sum to another number B, the regression fits F + 1 - B instead of the signed
-    CDF F in the part of each gap above zero, because L measures distances from zero.
+    For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`, with the
+    CDFs F of the probabilities and of the signed weights. So the solution is the isotonic
+    regression of the signed CDF, weighted by the gaps between sorted points and clipped to [0, 1].
+    The pool-adjacent-violators algorithm gives this solution exactly, in O(n) per row. If weights
+    sum to another number B, the regression fits F + 1 - B instead of the signed CDF F in the part
+    of each gap that lies above zero, because L measures distances from zero.
 
     Examples
     --------
@@ -144,9 +146,9 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
 
     The sum may differ from one by rounding. The shift is zero if all weights are positive, and
     infinite if one weight is NaN. The function also returns a probable lower bound of the shift of
-    a similar row. If the caller passes this bound as ``least`` (0 at first), the function reads
-    most weights only once. If ``least`` is too large, it reads all weights several times. It
-    overwrites ``room``.
+    a similar row. If the caller passes this bound as ``least`` for the next row (0 for the first
+    row), the function reads most weights only once. If ``least`` is too large, it reads all weights
+    several times. It overwrites ``room``.
     """
     used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
@@ -253,12 +255,14 @@ def push_level(
 ) -> int:
     """Add one value to an isotonic regression, and join blocks until levels ascend strictly.
 
+    A block is a run of successive values with the same fitted value, the level of the block.
+
     Parameters
     ----------
     value, product, weight : float
         Next value of the regression, its product with its weight, and its weight (> 0).
     level, total, width : array of float64, shape (n,)
-        Fitted value, sum of products and sum of weights of each block so far.
+        Level, sum of products and sum of weights of each block so far.
     length : array of int64, shape (n,)
         Number of values in each block.
     blocks : int

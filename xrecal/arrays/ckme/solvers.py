@@ -1,10 +1,11 @@
 """Solvers that compute signed weights from kernel matrix and ridge, exactly or with low rank.
 
-Let W be the diagonal matrix of case weights. Then signed weights solve ``(K + λ n W⁻¹) β = k``.
-With the roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``. The matrix R K R is
-symmetric, so one eigendecomposition or factor of it serves all ridges. In this module K stands for
-R K R, and signed weights are α. The largest case weight is 1. In a fold, the solvers multiply the
-ridge by the largest weight of a training case.
+Let W be the diagonal matrix of case weights. For similarities k of a forecast to the n cases, the
+signed weights β solve ``(K + λ n W⁻¹) β = k``, with the ridge λ. With the roots R of W, the same
+equations are ``(R K R + λ n) α = R k`` and ``β = R α``. The matrix R K R is symmetric, so one
+eigendecomposition or factor of it serves all ridges. In this module K stands for R K R, and signed
+weights are α. The largest case weight is 1. In a fold, the solvers multiply the ridge by the
+largest weight of a training case.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Exact:
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.
 
-        These weights solve the problem that is scaled by the roots of the case weights.
+        These weights are the α of the module, for the matrix R K R.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -77,7 +78,7 @@ class Exact:
 
     @property
     def eigen(self) -> tuple[FloatArray, FloatArray]:
-        """Return eigenvalues and eigenvectors of the kernel, for folds that leave out few cases."""
+        """Return eigenvalues and eigenvectors of K; folds that leave out few cases use them."""
         if self._eigen is None:
             values, vectors = np.linalg.eigh(self._gram)
             self._eigen = values, np.ascontiguousarray(vectors)
@@ -128,7 +129,8 @@ def left_out_weights(
     """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.
 
     ``values`` and ``vectors`` are the eigenvalues and eigenvectors of the kernel matrix K;
-    ``cases`` (n,) are the cases in the order of the fold, whose first ``n_out`` are left out.
+    ``cases`` (n,) are the cases in the order of the fold; the fold leaves out the first ``n_out``
+    of these cases.
 
     One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1``, training
     cases t and left-out cases g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.

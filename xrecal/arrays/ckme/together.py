@@ -13,15 +13,15 @@ from .embedding import Choices
 from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
-"""Limit of the losses of candidates at one place, in units of the smallest loss at this place.
-Without the limit, one place where a candidate failed, or was not tried, would decide for all
-places."""
+"""Limit of losses at one place, in units of the smallest loss at this place. Without the limit, one
+place where a kernel, support or ridge failed, or was not tried, would decide for all places."""
 
 SLACK = 0.5
-"""Extra loss, times the number of cases, that a larger ridge may cost, in units of the smallest
-loss. The value is for a CKME outside a pool; in a pool, other components balance the ridge. Places
-share the weather of their cases, so losses from few cases are uncertain even with many places. The
-ridge with the smallest loss would then fit the noise of these losses."""
+"""With n cases, the joint ridge is the largest ridge that raises the loss by at most ``SLACK / n``
+of the smallest loss. The value is for a CKME outside a pool; in a pool, other components make up
+for a wrong ridge. All places have the same weather, so losses from few cases are uncertain even
+with many places. With few cases, the ridge with the smallest loss would fit the noise of the
+losses."""
 
 
 def together(
@@ -35,9 +35,9 @@ def together(
     Kernel and support are those with the smallest mean loss over places; each loss is in units of
     the smallest loss of its place. The ridge is the largest ridge whose mean loss is nearly the
     smallest; see :data:`SLACK`. The best ridge falls with the number of cases, but the product of
-    ridge and number of cases hardly changes. So the function compares ridges of two places that
-    have the same product. It interpolates losses between ridges of the grid, so that the result
-    does not jump from one grid point to the next.
+    ridge and number of cases hardly changes. So, between two places, the function compares ridges
+    with the same product of ridge and number of cases. It interpolates losses between ridges of the
+    grid, so that the result does not jump from one grid point to the next.
 
     Parameters
     ----------
@@ -49,8 +49,7 @@ def together(
     supports : sequence of str
         Names from :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
     slack : float, at least 0
-        Extra loss, times the number of cases, that a larger ridge may cost, in units of the
-        smallest loss.
+        With n cases, a larger ridge may raise the loss by ``slack / n`` of the smallest loss.
 
     Returns
     -------
@@ -114,7 +113,11 @@ def with_own(
 
 
 def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
-    """Return losses (L, G S R) in units of the smallest loss of a place, for ``cases`` cases."""
+    """Return losses (L, G S R) in units of the smallest loss of a place, for ``cases`` cases.
+
+    The function moves the losses of a place along the grid of ridges, to ridges with the same
+    product of ridge and number of cases.
+    """
     losses = choices.losses.reshape(len(choices.losses), -1, GRID.size)
     filled = _continued(_continued(losses)[..., ::-1])[..., ::-1]
     smallest = np.where(np.isfinite(filled), filled, np.inf).min((1, 2), keepdims=True)
@@ -149,7 +152,7 @@ def _best(
     supports: Sequence[str],
     slack: float,
 ) -> Choices:
-    """Return choices (L,) with the kernel and support of smallest loss, and with their ridge."""
+    """Return choices (L,) with the kernel and support of smallest loss, and the ridge of both."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
     curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
     allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]
@@ -172,7 +175,7 @@ def _best(
 
 
 def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the largest ridges (...) with nearly the smallest losses, and the smallest losses.
+    """Return for each curve the largest ridge with nearly the smallest loss, and this loss.
 
     ``curves`` (..., R) are the losses with the ridges of the grid; the function returns ridges as
     powers of ten. The smallest loss is at the vertex of the parabola through the smallest loss of

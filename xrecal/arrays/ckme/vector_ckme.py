@@ -1,4 +1,4 @@
-"""The embedding for ensembles of vectors: several variables at once, or points on a circle."""
+"""CKME for ensembles of vectors: several variables at once, or points on a circle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fit_vector_ckme(
     settings: Settings,
     **known: Any,
 ) -> tuple[FittedCKME, FloatArray]:
-    r"""Fit the embedding of vectors at every location; choose the settings if ``choices`` is None.
+    r"""Fit a CKME of vectors at every location; choose its settings if ``choices`` is None.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def fit_vector_ckme(
     Returns
     -------
     fitted : FittedCKME
-        Bandwidths are in units of the scaled distance.
+        The fit. Its bandwidths are in units of distances between scaled forecasts.
     scale : array of float64, shape (L, d)
         Standard deviation of the members of each variable; for a circular variable, of points in
         the plane of its circle. The fit divides forecasts by this scale, so that all variables have
@@ -107,7 +107,7 @@ def fit_vector_ckme(
 def choose_vector_ckme(
     cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings, **known: Any
 ) -> Choices:
-    """Choose kernel, ridge and half-life of the embedding of vectors at every location.
+    """Choose kernel, ridge and half-life of a CKME of vectors at every location.
 
     Parameters
     ----------
@@ -165,7 +165,8 @@ def vector_ckme_weights(
     Returns
     -------
     array, shape (L, T, n)
-        Probabilities of whole observed vectors, in the form of :func:`ckme_weights`.
+        Probabilities of whole observed vectors, with NaN and 0 as in the weights of
+        :func:`ckme_weights`.
 
     Examples
     --------
@@ -227,7 +228,7 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """Distances among cases, or from forecasts to cases, of each location.
+    """Distances among the cases of each location, or from its forecasts to its cases.
 
     The class computes the distances of a location when an index selects this location.
     """
@@ -271,7 +272,7 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Return simple forecasts (L, n, 1) that show which forecasts of vectors are valid.
+    """Return forecasts of one number (L, n, 1) that show which forecasts of vectors are valid.
 
     The value is 0 for a valid forecast, NaN for a missing one, and infinity for an invalid one.
     """

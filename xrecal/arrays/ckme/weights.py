@@ -1,4 +1,4 @@
-"""Weighted ensembles for new forecasts, from a fitted embedding."""
+"""Weighted ensembles for new forecasts, from a fitted CKME."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Largest number of forecasts in a call for which the process keeps the inverse. A call with more
-forecasts takes long in any case."""
+"""Largest number of forecasts in a call after which the process keeps the inverse of the kernel
+matrix for later calls. A call with more forecasts takes long even with a known inverse."""
 
 ROWS = 256
-"""Number of new forecasts that get weights at once, which limits the memory for similarities."""
+"""Number of new forecasts that get weights at once. It limits the memory for similarities."""
 
 
 KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
-"""Cache of embeddings that this process has used twice or more. A full cache first drops embeddings
-that were not used for the longest time."""
+"""Cache of embeddings (cases and fit of a location) that this process has used twice or more. A
+full cache first drops embeddings that were not used for the longest time."""
 
 
 def ckme_weights(
@@ -93,11 +93,11 @@ def ckme_weights(
     -----
     The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}`, with the case weights
     :math:`\Omega`, once per location, O(n³), for all T forecasts; each forecast then costs O(n m +
-    n²). With r landmarks the costs are O(n r²) and O(r m + n r). From the second call on, the
-    process keeps the inverse if calls have few forecasts at few locations. The signed weights are
-    :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before the projection, the function adds
-    :math:`1 - \sum\beta` to them, in proportion to the case weights. This makes the embedding a
-    regression around climatology.
+    n²). With r landmarks the costs are O(n r²) and O(r m + n r). From the second call with the same
+    fit on, the process keeps the inverse, but only if calls have few forecasts at few locations.
+    The signed weights are :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before the
+    projection, the function adds :math:`1 - \sum\beta` to them, in proportion to the case weights.
+    This makes the CKME a regression around climatology.
 
     Examples
     --------
@@ -153,8 +153,8 @@ def ckme_weights_of_both(
         fitted support. If the fitted support is past observations, the errors are those of the best
         other support, with the same kernel and ridge.
     observed : array, shape (L, T, n)
-        Probabilities of past observations at locations with past observations as the fitted
-        support, 0 at other locations.
+        Probabilities of past observations at locations where the search found these better than
+        errors, 0 at other locations.
     novelty : array of float64, shape (L, T)
         See :func:`ckme_novelty`.
 
@@ -204,11 +204,12 @@ def ckme_novelty(
     Notes
     -----
     The function uses a small ridge, :math:`\lambda = 10^{-3}`, whatever ridge the fit has chosen.
-    The sum of signed weights :math:`s(x) = \sum_i \beta_i(x)` is then the share of the forecast
-    that comes from similar cases. The novelty is one minus the ratio of s(x) to the median of s
-    over held-out cases. For a held-out case :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the
-    leverage :math:`h_i`. The time is O(n³) for each location, or O(n r²) with r landmarks, and
-    O(m + n) for each forecast and case.
+    With this ridge, the sum of signed weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the
+    forecast that comes from similar cases. The novelty is one minus the ratio of s(x) to the median
+    of s over held-out cases. For a held-out case i, :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)`,
+    where :math:`s_{-i}` is the sum from a fit without this case, and :math:`h_i` is its leverage.
+    The time is O(n³) for each location, or O(n r²) with r landmarks, and O(m + n) for each forecast
+    and case.
 
     Examples
     --------
@@ -289,7 +290,7 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
-    """Yield number and embedding of each location in a block that has a fit.
+    """Yield number and embedding of each location that has a fit, in a block of locations.
 
     The first location of the block has the number 0.
     """
@@ -314,7 +315,7 @@ def _memory(of: _Learned) -> int:
 
 
 def _contents(of: _Learned, block: slice) -> Iterator[Any]:
-    """Yield all inputs that the embeddings of a block depend on."""
+    """Yield all inputs that the embeddings of a block of locations depend on."""
     how, features = of.how, of.how.features
     circular, values = (None, None) if features is None else (features.circular, features.values)
     yield how.kernel, how.shapes, of.centred, block
@@ -324,7 +325,7 @@ def _contents(of: _Learned, block: slice) -> Iterator[Any]:
 def _fill(
     learned: Embedding, new: NewForecasts, out: Mapping[str, FloatArray], projection: str
 ) -> None:
-    """Write the results for the forecasts at one location to the arrays ``out``."""
+    """Write the results for the forecasts at one location to the arrays ``out``, by name."""
     fitted, n_new, rank = learned.fitted, new.mean.size, 0
     supports = {}
     if "weights" in out:

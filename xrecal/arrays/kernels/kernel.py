@@ -170,7 +170,8 @@ class Features(NamedTuple):
     circular: npt.NDArray[np.bool_]
     """(k,) True for a column that is a sine or cosine"""
     predictors: IntArray = np.zeros(0, np.int64)
-    """Columns of predictors, which regressions shrink; other columns are season and place"""
+    """Columns that hold predictors. Regressions shrink the coefficients of these columns; other
+    columns hold the season and the place"""
 
     def take(self, block: slice) -> Features:
         """Return the features of some locations."""
@@ -266,10 +267,10 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
     Returns
     -------
     array of float64, shape (k,)
-        Weights of :func:`feature_weights`. The function scales those of covariates that are not
-        circular, so that the joint squared distance of these covariates has a median of 1. A kernel
-        of many covariates is then as wide as a kernel of one. Weights of circular covariates are
-        not scaled.
+        Weights of :func:`feature_weights`. The function scales the weights of covariates that are
+        not circular, so that the joint squared distance of these covariates has a median of 1. A
+        kernel of many covariates is then as wide as a kernel of one. Weights of circular covariates
+        are not scaled.
     """
     weights = feature_weights(of, circular)
     counted = np.flatnonzero(~circular & (weights > 0))

@@ -17,7 +17,8 @@ QUANTILES = 200
 by 0.003 %."""
 
 OUTER = 10
-"""Number of points beyond the outermost quantile on each side, with geometrically growing gaps."""
+"""Number of points of a grid beyond the outermost quantile on each side. Gaps between these points
+grow geometrically."""
 
 
 def error_grid(

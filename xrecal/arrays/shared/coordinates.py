@@ -17,13 +17,14 @@ by the scale of its error."""
 
 
 class Coordinates(NamedTuple):
-    r"""Map from cases to coordinates, with similarity :math:`\exp(-|v - v'|^2)`.
+    r"""Map from cases to coordinates v; two cases have the similarity :math:`\exp(-|v - v'|^2)`.
 
     The similarity is a product of two kernels. One is the Energy Distance Kernel of shapes, on a
     grid of thresholds, :math:`D^2 = 2 \int (F - G)^2 \approx 2 \sum_j (t_{j+1} - t_j) (\bar F_j -
-    \bar G_j)^2`. The other is a product of Gaussian kernels, one for each feature. Both kernels
-    depend on squared distances of vectors, so one product of matrices gives the similarities
-    between many cases.
+    \bar G_j)^2`. Here F and G are the CDFs of two shapes (ensembles minus their means), t are the
+    thresholds, and the bar marks the average of a CDF between two thresholds. The other kernel is a
+    product of Gaussian kernels, one for each feature. Both kernels depend on squared distances of
+    vectors, so one product of matrices gives the similarities between many cases.
     """
 
     grid: FloatArray
@@ -31,7 +32,8 @@ class Coordinates(NamedTuple):
     bandwidth: float
     """Bandwidth, in the unit of squared energy distances; infinite if all shapes are equal"""
     middle: FloatArray
-    """(k,) offset that is subtracted from each feature, to keep products small"""
+    """(k,) median of each feature in a sample; :meth:`of` subtracts this median to keep products
+    small"""
     precision: FloatArray
     """(k,) weight of the squared difference of each feature; 0 for a constant feature"""
 
@@ -41,7 +43,7 @@ class Coordinates(NamedTuple):
         return self.grid.size - 1 + self.middle.size
 
     def scaled(self, shape: float, relevance: FloatArray) -> Coordinates:
-        """Return coordinates with squared distances multiplied by factors.
+        """Return a map to coordinates whose squared distances are multiplied by factors.
 
         ``shape`` is the factor for shapes, and ``relevance`` (k,) has the factors for features.
         """

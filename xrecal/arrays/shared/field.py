@@ -1,4 +1,4 @@
-"""Properties of places: a smooth function of their features, plus an unexplained part."""
+"""Properties of places: a field (smooth function of their features), plus an unexplained part."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FINENESS = (0.25, 1.0, 4.0, 16.0)
 by its median squared difference."""
 SIGNALS = (0.1, 1.0, 10.0)
 NUGGETS = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Variances to try for the unexplained part. ``SIGNALS`` are those for the field. Both are in units
-of the variance of the values."""
+"""``NUGGETS`` are variances to try for the part that no feature explains, and ``SIGNALS`` are
+variances to try for the field. Both are in units of the variance of the values."""
 FLAT = 1e3
-"""Prior variance of the constant, in units of the variance of the values. It is so large that it
-does not influence the result."""
+"""Prior variance of the constant that is added to the field, in units of the variance of the
+values. It is so large that it does not influence the result."""
 OUTLYING = 5.0
-"""Limit of deviations from the median, in robust standard deviations. Without the limit, a place
-whose values are in another unit would bend the field around this place."""
+"""Limit of the deviations of values from their median, in robust standard deviations. Without the
+limit, a place whose values are in another unit would bend the field around this place."""
 
 
 class FieldSettings(NamedTuple):
@@ -39,15 +39,16 @@ class FieldSettings(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A function of the features of a place."""
+    """A field: a smooth function of the features of a place, plus a constant."""
 
     middle: FloatArray
-    """(k,) offset of each feature"""
+    """(k,) median of each feature; the field subtracts this median from the feature"""
     precision: FloatArray
     """(k,) weight of the squared difference of each feature"""
     landmarks: Landmarks
     factors: FloatArray
-    """(r,) factors of the vectors of places from :meth:`.Landmarks.embed`"""
+    """(r,) factors by which the field multiplies the vector of a place, from
+    :meth:`.Landmarks.embed`"""
     constant: float
     settings: FieldSettings
 
@@ -99,8 +100,9 @@ def fit_field(
     -------
     Field
         The posterior mean of :math:`c + f(x)` if the values are :math:`c + f(x) + \tau \epsilon +
-        \sqrt{v} \epsilon'`. Here f is a Gaussian process with a covariance from landmarks, and
-        :math:`\tau^2` is the variance of the part that no feature explains.
+        \sqrt{v} \epsilon'`. Here f is a Gaussian process with a covariance from landmarks, v are
+        the variances of the errors, and :math:`\tau^2` is the variance of the part that no feature
+        explains.
 
     Notes
     -----
@@ -154,7 +156,10 @@ def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> 
 
 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
-    """Return values minus their median, with outliers limited; the median; and the variance."""
+    """Return three results: values minus their median, the median, and the variance.
+
+    The function limits outliers among the first result, from which it computes the variance.
+    """
     offset = float(np.median(values))
     apart = values - offset
     robust = 1.4826 * float(np.median(np.abs(apart)))
@@ -164,7 +169,7 @@ def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
 
 
 def _posterior(rows: FloatArray, values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
-    """Return the posterior mean of the factors (r,) of rows, and the log likelihood.
+    """Return the posterior mean of the factors (r,) of the rows (r, P), and the log likelihood.
 
     The prior of the factors is standard normal. The Woodbury identity and the matrix determinant
     lemma lead to systems of only r equations.

@@ -1,4 +1,8 @@
-"""Folds of dates, and parts of the record whose sums add up to the training sums of a fold."""
+"""Folds of dates, and their parts.
+
+The training sums of a fold are the sums over its training cases. They are the total of the sums
+over some parts of the record.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +80,8 @@ def parts_of(
         Ascending positions (n,) of the cases, and the gap in their unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
-        Weights of the cases. The function scales the training sums of a fold as if their newest
-        case were the newest case of the record.
+        Weights of the cases. The function scales the training sums of each fold, so that the newest
+        training case has the weight of the newest case of the record.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """Forecasts of held-out cases by a shared fit, from sums over other folds or earlier folds.
 
-The shared fit has already summed all parts of the record, so these forecasts need no further pass
-over the cases. They allow every place to compare the shared fit with a fit to its own record.
+The shared fit already knows the sums over each part of the record, so these forecasts need no
+further pass over the cases. With these forecasts, every place can compare the shared fit with a fit
+to its own record.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class HeldOut:
 
     folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Fits to all dates except a fold and the gap around this fold"""
+    """For each fold, the fit to all dates except this fold and the gap around it"""
     later: tuple[Shared | None, ...]
-    """Fits to the folds before each fold"""
+    """For each fold, the fit to all earlier folds"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
     """(1, p, 8) usual values of covariates, which replace missing values"""
 
@@ -53,11 +54,12 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class InTime:
-    """Fits that were available when past forecasts were issued."""
+    """Fits to earlier dates: those that were available when past forecasts were issued."""
 
     fits: tuple[Shared | None, ...]
     number: IntArray
-    """(n + 1,) position, in ``fits``, of the fit when 0 to n dates are known; -1 without a fit"""
+    """(n + 1,) for each k from 0 to n: position in ``fits`` of the fit that was available when k
+    dates were known, or -1 without a fit"""
     usual: FloatArray
     """(1, p, 8) usual values of covariates"""
     bounds: tuple[float, float]
@@ -104,9 +106,9 @@ def hold_out(
     -------
     HeldOut
         F fits without one fold each, and F fits to earlier folds. Each fit learns the centres and
-        spreads of places, the fields of features and the distribution of errors without its fold.
-        It takes the regression, scales of features, landmarks, the grid and the ridge from the fit
-        to all cases.
+        spreads of places, the fields of features and the distribution of errors without the fold
+        that it holds out. It takes the regression, scales of features, landmarks, the grid and the
+        ridge from the fit to all cases.
 
     Notes
     -----

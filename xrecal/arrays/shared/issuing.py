@@ -13,9 +13,9 @@ from .passes import WITH_RECORD, WITHOUT_RECORD, Shared, moments_and_covariates
 from .places import fit_places, place_sums
 
 BEYOND = 0.2
-"""Distance beyond a past range at which the novelty is ½, as a share of this range. The ranges are
-those of past ensemble means, spreads and values of a covariate. With the share 0.2, the novelty
-agrees with that of a CKME, which compares whole forecasts."""
+"""Distance beyond a past range at which the novelty is ½, as a share of the width of this range.
+The ranges are those of past ensemble means, spreads and values of a covariate. With the share 0.2,
+the novelty agrees with that of a CKME, which compares whole forecasts."""
 
 
 class Issued(NamedTuple):
@@ -30,7 +30,8 @@ class Issued(NamedTuple):
 def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
     """Add one new place with features (1, k) to a fit, from the cases at this place.
 
-    The function shrinks centre and spread of the place to those that its features predict.
+    The function shrinks centre and spread of the place towards the values that the features of the
+    place predict.
     """
     values = (*cases.moments(), cases.observations)
     sums = place_sums(fit.pooled, np.zeros(cases.place.size, np.int64), 1, values, cases.weight)

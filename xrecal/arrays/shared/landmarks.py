@@ -12,11 +12,12 @@ from xrecal.typing import FloatArray
 
 MAX_RANK = 1000
 TOLERANCE = 1e-6
-"""Largest residual of the diagonal of the kernel matrix at which landmarks suffice."""
+"""Landmarks suffice if no residual exceeds this number. The residual of a case is the part of its
+similarity to itself, 1, that the landmarks do not explain."""
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order of their choice; the first of them are a smaller set of landmarks."""
+    """Landmarks in the order of their choice; the first k can serve as a smaller set."""
 
     points: FloatArray
     """(r, d) coordinates"""
@@ -38,7 +39,7 @@ class Landmarks(NamedTuple):
         return np.asarray(np.exp(similar, out=similar))
 
     def embed(self, placed: FloatArray) -> FloatArray:
-        r"""Return vectors z (r, n) of cases (n, d), whose products approximate the similarities.
+        r"""Return vectors z (r, n) of cases (n, d); their products approximate similarities.
 
         :math:`z(x) = L^{-1} k_p(x)`, with the similarities :math:`k_p` to the landmarks and their
         Cholesky factor L. The cost is O(r d + r²) per case.
@@ -58,8 +59,8 @@ def choose_landmarks(
     max_rank : int
         Largest number of landmarks.
     tolerance : float
-        The function adds landmarks until the largest residual of the diagonal is at most this
-        number.
+        The function adds landmarks until the largest residual is at most this number; see
+        :data:`TOLERANCE`.
 
     Returns
     -------

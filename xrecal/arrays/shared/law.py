@@ -29,11 +29,11 @@ class SharedLaw(NamedTuple):
     grid: FloatArray
     """(J + 1,) thresholds"""
     factors: FloatArray
-    """(r, J) coefficients: the signed CDF is the average, plus the similarities to the landmarks
-    times these coefficients"""
+    """(r, J) coefficients. To get the signed CDF of a case, multiply its similarities to the
+    landmarks by these coefficients, and add ``average``"""
     share: FloatArray
-    """(r,) coefficients: the sum of signed weights, which is the share of similar cases in the CDF,
-    is the similarities to the landmarks times these coefficients"""
+    """(r,) coefficients. To get the share of similar cases in the CDF of a case (the sum of its
+    signed weights), multiply its similarities to the landmarks by these coefficients"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
@@ -62,7 +62,7 @@ class SharedLaw(NamedTuple):
 
 
 def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float) -> SharedLaw:
-    """Compute the law from sums over cases, with a ridge (> 0) in units of the weight of the cases.
+    """Compute the law from sums over cases; the ridge (> 0) is in units of the sum of case weights.
 
     The time is O(r³ + r² J).
     """
@@ -96,14 +96,14 @@ def ridge_losses(
     folds : Folds
         Held-out and training parts of each fold.
     ridges : array of float, shape (K,)
-        Positive.
+        Ridges to try, above 0.
 
     Returns
     -------
     array of float64, shape (K,)
         The mean over all cases of :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit
-        of the errors e. F is the signed CDF; the projection of F to probabilities, which follows
-        later, can only lower the loss.
+        of the errors e. F is the signed CDF. Forecasts project F to probabilities, which can only
+        lower the loss.
 
     Raises
     ------
@@ -126,8 +126,8 @@ def fold_losses(
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean losses (F, K) of held-out cases for each fold and ridge, and fold weights (F,).
 
-    The law of a fold is that of its training cases. ``pairs`` is the result of
-    :meth:`.folds.Folds.pairs`, with at least two folds.
+    The training cases of a fold give the law that predicts its held-out cases. ``pairs`` is the
+    result of :meth:`.folds.Folds.pairs`, with at least two folds.
     """
     if len(pairs) < 2:
         raise NothingToLearnError(f"held-out losses need two folds with cases, found {len(pairs)}")

@@ -3,7 +3,7 @@
 Both passes compute sums over cases. The first pass sums the numbers that each place needs for its
 own centre and spread. The second pass learns the law of errors around these centres, for all places
 together. A case never helps to learn its own centre: for places with a record, the passes leave out
-folds of dates; for places without a record, they leave out folds of places. So there are two laws,
+folds of dates; for places without a record, they leave out folds of places. There are two laws,
 because errors around a centre from a record are smaller than errors around a centre from features
 alone.
 """
@@ -34,11 +34,12 @@ from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0
-"""Distance of each end of the grid from the median of a sample, in units of the distance of the
-extreme of the sample from this median."""
+"""Each end of the grid of thresholds is this many times as far from the median of a sample as the
+smallest or largest value of the sample."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
-"""Centres (n,), scales (n,), and weights (n, J + 1) of the thresholds of errors."""
+"""Distributions of n cases: centres (n,), scales (n,), and weights (n, J + 1) of the thresholds of
+errors."""
 
 
 class Cases(NamedTuple):
@@ -51,7 +52,8 @@ class Cases(NamedTuple):
     place: IntArray
     """(n,) number of the place"""
     part: IntArray
-    """(n,) part of the record, by date: a fold, or a piece of a fold if there are gaps"""
+    """(n,) number of the part of the record that the date belongs to. A part is a fold, or with
+    gaps a piece of a fold"""
     covariates: FloatArray
     """(n, q) covariates that are known when a forecast is issued, without features of the place"""
     weight: FloatArray
@@ -67,7 +69,7 @@ class Cases(NamedTuple):
 
 
 class Standards(NamedTuple):
-    """Corrections and scales that turn cases into errors, one set for each fold."""
+    """Corrections of the common regression that turn cases into errors, one set for each fold."""
 
     pooled: Pooled
     corrections: Corrections
@@ -85,7 +87,10 @@ class Standards(NamedTuple):
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return errors (n,) and shapes (n, m) in units of the scale, and features (n, k + q)."""
+        """Return errors (n,) and shapes (n, m) in units of the scale, and features (n, k + q).
+
+        A shape is an ensemble minus its mean.
+        """
         at = self.folds.of_part[self.part_of(cases)] * self.n_places + cases.place
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
@@ -107,7 +112,7 @@ class Basis(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A law of errors, and the centres and scales of P places."""
+    """A law (distribution) of errors, with the corrections and features of P places."""
 
     pooled: Pooled
     corrections: Corrections
@@ -188,9 +193,9 @@ def with_record(
 ) -> tuple[Places, Standards]:
     """Return corrections from all records, and from the records without the dates of each fold.
 
-    The mean error of a record must not be a feature. Without a fold, the mean error is low if
-    errors in the fold are high. A law that learned this relation would know the held-out cases. The
-    same holds for the spread.
+    The mean error of a record must not be a feature of the law. If errors in a fold are high, the
+    mean error of all other folds is below that of the whole record. A law that learned this
+    relation would know the held-out cases. The same holds for the spread.
     """
     whole = sums.sum(0)
     inflation = inflation_of(folds.held(sums))

@@ -1,4 +1,9 @@
-"""Conversion of a shared fit to arrays of fixed sizes, and back, without any loss."""
+"""Conversion of a shared fit to arrays of fixed sizes, and back, without any loss.
+
+A fit has two laws (distributions of errors): one for places with a record, and one for places
+without. It also has two fields (smooth functions of the features of a place): one for the mean
+error, and one for the spread.
+"""
 
 from __future__ import annotations
 
@@ -71,15 +76,15 @@ class Entry(NamedTuple):
     long_name: str
     dims: tuple[str, ...]
     of: str | Callable[[Shared], npt.ArrayLike]
-    """Function that returns the values of a fit, or path of attributes to these values from
-    :class:`.passes.Shared`. A path that begins with ``laws``, ``coordinates``, ``sums`` or
-    ``fields`` leads to two arrays"""
+    """Function that returns the values of a fit, or names of the attributes that lead from
+    :class:`.passes.Shared` to these values. If the names begin with ``laws``, ``coordinates``,
+    ``sums`` or ``fields``, the values are two arrays"""
     for_updates: bool = False
     whole: bool = False
     """True if the numbers are counts"""
 
     def values(self, fit: Shared) -> Any:
-        """Return the values of a fit; for laws or fields, a list of two arrays."""
+        """Return the values of a fit: an array, or for two laws or fields a list of two arrays."""
         if not isinstance(self.of, str):
             return self.of(fit)
         first, _, rest = self.of.partition(".")
@@ -288,7 +293,7 @@ class _OfOne:
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
-        """Rebuild the field of features of places."""
+        """Rebuild the field, a smooth function of the features of places."""
         middle, precision = self.arrays("field_middle", "field_precision")
         landmarks = Landmarks(*self.arrays("field_points", "field_root"))
         factors, constant, settings = self.arrays(

@@ -9,7 +9,8 @@ pass over all cases         result of each chunk                     next step w
 :func:`law_sums_of`         sums of the laws, by part                :func:`finish`
 ==========================  =======================================  ==========================
 
-The engine adds or joins the results of the chunks, in any order.
+Laws are distributions of errors; a part is a fold of the dates, or a piece of a fold. An engine
+(:class:`Engine`) reads the chunks, and adds or joins their results in any order.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def second_regression(
 
 
 class Centred(NamedTuple):
-    """Corrections of the regression at each place; the laws are those of the remaining errors."""
+    """Corrections of the regression at each place; the laws describe the errors that remain."""
 
     places: Places
     sums: FloatArray
@@ -99,13 +100,13 @@ class Centred(NamedTuple):
 
 
 class Started(NamedTuple):
-    """Results of all steps before the pass that sums the laws."""
+    """Results of all steps before the last pass, which computes the sums for the laws."""
 
     centred: Centred
     bases: tuple[Basis, Basis]
     seen: FloatArray
-    """(2 + q, 2) ranges in the sample: smallest and largest ensemble mean, standard deviation and
-    value of each covariate"""
+    """(2 + q, 2) smallest and largest value in the sample of each quantity: ensemble mean, standard
+    deviation of the ensemble, and covariates"""
 
 
 def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds) -> Centred:
@@ -138,7 +139,7 @@ def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds:
 
 
 def basis_of(centred: Centred, sample: Sample, max_rank: int, law: int) -> Basis:
-    """Return the basis of a law, with at most ``max_rank`` landmarks.
+    """Return the basis of a law: grid, coordinates and at most ``max_rank`` landmarks.
 
     Raises ValueError if the sample has no usable case.
     """
@@ -158,7 +159,7 @@ def moments_and_covariates(cases: Cases) -> list[FloatArray]:
 
 
 PartSums = Mapping[tuple[int, int], Sums]
-"""Sums for each pair of a law and a part of its folds that has cases."""
+"""Sums over cases. A key holds the number of a law, and the number of a part of its folds."""
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
@@ -187,7 +188,7 @@ def join_sums(one: PartSums, other: PartSums) -> PartSums:
 
 
 class Shared(NamedTuple):
-    """One fit for many places: numbers for forecasts, and sums to which updates add new cases."""
+    """One fit for many places: numbers for forecasts, and sums to which updates add cases."""
 
     pooled: Pooled
     places: Places
@@ -207,7 +208,7 @@ class Shared(NamedTuple):
     """(2 + q, 2) ranges as in :class:`Started`"""
 
     def network(self, law: int, at: tuple[Corrections, FloatArray] | None = None) -> Network:
-        """Return the network of a law, at the places of the fit or at other places.
+        """Return the :class:`.Network` of a law, at the places of the fit or at other places.
 
         ``at`` holds the corrections and features (P', k) of other places.
         """
@@ -309,7 +310,10 @@ def solved(fit: Shared) -> Shared:
 
 
 def without_sums(fit: Shared) -> Shared:
-    """Return the fit without sums, which forecasts do not need; it takes less memory."""
+    """Return the fit without sums.
+
+    It takes less memory. Only updates need the sums, not forecasts.
+    """
     empty = no_cases(0, 0)
     return fit._replace(sums=(empty, empty))
 
@@ -317,8 +321,9 @@ def without_sums(fit: Shared) -> Shared:
 def with_places(fit: Shared, features: FloatArray) -> Shared:
     """Add places with features (P', k) and without cases to a fit.
 
-    Later cases of these places do not change the law of places with a record, because the fit had
-    no record of these places.
+    Later cases of these places do not change the law of places with a record. This law counts
+    errors around corrections from the records at the time of the fit, and these places had no
+    record then.
     """
     new = fit.places.at(features)
     unknown = Corrections(*(np.full_like(part, np.nan) for part in new))
@@ -336,7 +341,7 @@ def with_places(fit: Shared, features: FloatArray) -> Shared:
 
 
 class Engine(Protocol):
-    """Run passes in memory or as tasks of Dask."""
+    """Object that runs passes over all cases, in memory or as tasks of Dask."""
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
         """Join the results of ``function(cases, date, *given)`` over all chunks of cases."""

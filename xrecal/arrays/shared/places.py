@@ -3,7 +3,7 @@
 All places share a regression of the observation on mean and variance of the ensemble (EMOS). Each
 place has a correction of this regression: a mean error, a slope and a factor of the spread. The
 correction follows from eight sums over the cases of the place, to which updates add new cases. The
-fit shrinks a correction from a short record to the correction that the features of the place
+fit shrinks a correction from a short record towards the correction that the features of the place
 predict. For a place without a record, the correction comes from its features alone.
 """
 
@@ -26,8 +26,9 @@ NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED =
 and e² with weights over scale²; see :func:`place_sums`."""
 
 ODD = 6.0
-"""Largest distance of an estimate from the prediction by features, in standard deviations. A place
-at a larger distance is unlike all others, so the fit does not shrink its estimates."""
+"""Largest distance of the estimate of a place from the prediction by features, in standard
+deviations. A place at a larger distance is unlike all others, so the fit does not shrink its
+estimates."""
 
 FEWEST = 3
 """Least number of cases of a place for an estimate of its spread."""
@@ -107,14 +108,15 @@ def place_sums(
 
 
 class PlaceSettings(NamedTuple):
-    """Settings that a fit chooses once, from all cases."""
+    """Settings of corrections, which a fit chooses once, from all cases."""
 
     slope_variance: float
     """Variance of slopes of places around their mean"""
     centre: FieldSettings
     spread: FieldSettings
     inflation: float
-    """Factor of the variance of mean errors, from :func:`inflation_of`"""
+    """Factor by which dependence of errors raises the variance of mean errors, from
+    :func:`inflation_of`"""
 
 
 class Corrections(NamedTuple):
@@ -123,9 +125,10 @@ class Corrections(NamedTuple):
     centre: FloatArray
     """(P,) term added to the location, in the unit of the variable"""
     slope: FloatArray
-    """(P,) further term for each standard deviation of the ensemble mean from its average"""
+    """(P,) further term for each standard deviation by which the ensemble mean exceeds its
+    average"""
     log_factor: FloatArray
-    """(P,) logarithm of the factor of the scale"""
+    """(P,) logarithm of the factor that multiplies the scale"""
     doubt: FloatArray
     """(P,) standard error of ``centre``, in the unit of the variable"""
 
@@ -150,9 +153,9 @@ class Places(NamedTuple):
     slope: float
     """Mean slope of all places"""
     centre: Field
-    """Field of the mean error, in the unit of the variable"""
+    """Field (smooth function of the features) of the mean error, in the unit of the variable"""
     spread: Field
-    """Field of the logarithm of the factor of the scale"""
+    """Field of the logarithm of the factor that multiplies the scale"""
     odd: npt.NDArray[np.bool_]
     """(P,) True if mean error or spread is unlike those of all other places. Such a place may have
     another unit or datum"""
@@ -190,10 +193,11 @@ def fit_places(
     settings : PlaceSettings, optional
         Settings of a fit to all cases; by default the function estimates them.
     inflation : float
-        Variance of a mean over a record, relative to independent cases, from :func:`inflation_of`;
-        ignored if settings are given.
+        Variance of a mean over a record, divided by the variance of a mean over independent cases,
+        from :func:`inflation_of`; ignored if settings are given.
     known : Places, optional
-        Estimates of other places. The function shrinks to their mean slope and fields of features.
+        Estimates of other places. The function shrinks corrections towards the mean slope and the
+        fields of these places.
 
     Returns
     -------
@@ -206,12 +210,14 @@ def fit_places(
 
     Notes
     -----
-    The method is empirical Bayes, one property after the other. The function shrinks slopes of
-    places to their mean; the factor depends on the variance between places in excess of the
-    variance of their errors [1]_. It shrinks mean errors and logarithms of spreads to smooth fields
-    of features (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 /
-    (\tau^2 + v)`. The variance v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the
-    inflation for mean errors, and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    The function applies empirical Bayes to one property after the other: slope, mean error, spread.
+    It shrinks slopes of places towards their mean. The size of this step depends on the variance of
+    slopes between places, minus the variance of the errors of slopes [1]_. The function shrinks
+    mean errors and logarithms of spreads towards smooth fields of features
+    (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`,
+    where :math:`\tau^2` is the variance that no feature explains. The variance v of an estimate
+    from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors, and
+    :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
 
     References
     ----------
@@ -250,7 +256,7 @@ def fit_places(
 
 
 def inflation_of(sums: FloatArray) -> float:
-    """Estimate the variance of mean errors of blocks of dates, relative to independent cases.
+    """Estimate the factor by which dependence of errors raises the variance of mean errors.
 
     Parameters
     ----------
@@ -260,8 +266,10 @@ def inflation_of(sums: FloatArray) -> float:
     Returns
     -------
     float
-        At least 1; exactly 1 if there are too few folds or cases. If errors are autocorrelated or
-        drift, the mean error of a record is less accurate for other dates.
+        Variance of the mean errors of folds, divided by the variance for independent cases. It is
+        at least 1, and exactly 1 if there are too few folds or cases. If errors are autocorrelated
+        or drift, it is above 1, because the mean error of a record is then less accurate for other
+        dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
@@ -284,7 +292,7 @@ def _slopes(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[FloatArray, float, FloatArray, float]:
-    """Return slopes (P,), their mean, the variances of their errors, and the variance of slopes."""
+    """Return slopes (P,), mean slope, error variances of slopes (P,) and variance of slopes."""
     weight = within / max(variance, 1e-300)
     known = weight > 0
     if not known.any() and others is None:

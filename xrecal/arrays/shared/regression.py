@@ -13,8 +13,8 @@ from xrecal.typing import FloatArray
 from .cells import NothingToLearnError
 
 NARROWEST = 0.01
-"""Smallest scale of a case, in standard deviations of all errors. Without this limit, many exact
-forecasts without spread, such as forecasts of no rain, would make the scale zero."""
+"""Smallest scale of the error of a case, in standard deviations of all errors. Without this limit,
+many exact forecasts without spread, such as forecasts of no rain, would make the scale zero."""
 
 EXACT = 1e-9
 """Largest standard deviation of errors that counts as rounding, as a share of the largest
@@ -31,7 +31,8 @@ class Pooled(NamedTuple):
     width: float
     """Standard deviation of the ensemble means, the unit of slopes of places"""
     kurtosis: float
-    """Kurtosis of standardised errors; if it is small, estimates of variances are more accurate"""
+    """Kurtosis of standardised errors. The smaller it is, the more accurate are estimates of
+    variances"""
     inverse_size: float = np.nan
     """Mean of the inverse of the number of members of past ensembles, NaN if unknown"""
     past_variance: float = np.nan
@@ -65,8 +66,8 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     Raises
     ------
     ValueError
-        If the regression fits exactly, or no case is complete: there are then no errors to learn
-        from.
+        If the regression fits exactly, or no case is complete. In both cases there are no errors to
+        learn from.
     """
     coefficients, _, _ = fit_emos(*(part[np.newaxis] for part in (mean, variance, observations)))
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
@@ -79,8 +80,8 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     location, scale, _ = pooled.standardised(x, variance[known])
     if not x.size or apart <= EXACT * float(np.abs(cut(y)).max()):
         raise NothingToLearnError(
-            f"a regression of {x.size} cases leaves no errors to learn from; give 20 or more, "
-            "with observations that the ensemble mean does not predict exactly"
+            f"a regression of {x.size} cases leaves no errors to learn from; give 20 or more "
+            "cases, with observations that the ensemble mean does not predict exactly"
         )
     errors = (y - location) / scale
     spread = errors.std()

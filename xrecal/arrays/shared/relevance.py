@@ -1,4 +1,7 @@
-"""Choice of the features that improve the law of errors, and of their scales, by held-out cases."""
+"""Choice of the features that improve the law of errors, and of their scales, by held-out cases.
+
+The law is the distribution of errors that a shared fit learns.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def choose_relevance(
     cases : tuple of arrays
         Errors (n,), shapes (n, m) and features (n, k) of a sample of cases.
     part : array of int, shape (n,)
-        Part of the folds that each case belongs to.
+        Number of the part of the folds to which each case belongs.
     folds : Folds
         F folds, each held out as a whole.
     max_rank : int
@@ -50,7 +53,7 @@ def choose_relevance(
     Coordinates
         Shapes get the best of four scales. A feature gets the best of four scales if it lowers the
         held-out CRPS by more than the standard error of the gain over the folds; otherwise its
-        precision is 0. Each CRPS is that of the best ridge.
+        precision is 0. Each CRPS is the CRPS with the best ridge.
 
     Raises
     ------
@@ -60,8 +63,9 @@ def choose_relevance(
     Notes
     -----
     The function tries features one after the other, in their order, together with the features
-    already chosen. This takes 4 (k + 1) sums over the sample. The usual rule gives all features the
-    scale of the median; with many features, this rule would make any two cases dissimilar.
+    already chosen. This takes 4 (k + 1) sums over the sample. The usual rule takes the median
+    distance as the scale of every feature. With many features, this rule would make any two cases
+    dissimilar.
     """
     errors, shapes, features = cases
     k, n_parts = features.shape[1], folds.of_part.size

@@ -21,7 +21,7 @@ SEED = 0
 
 
 class Sample(NamedTuple):
-    """Cases that represent all others."""
+    """Sample of cases that represent all cases."""
 
     cases: Cases
     draws: FloatArray
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
 
 def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
-    """Return cases of a chunk that can be in the sample of all cases.
+    """Return the cases of a chunk that may get into the sample of all cases.
 
     Parameters
     ----------
@@ -81,14 +81,18 @@ def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sa
 
 
 class Values(NamedTuple):
-    """Predictors of some cases, from which a fit computes the usual values of all cases."""
+    """Predictors of a sample of cases, from which a fit computes usual values.
+
+    Usual values replace missing values.
+    """
 
     draws: FloatArray
     """(n,) as in :class:`Sample`"""
     sample: FloatArray
     """(n, p) predictors of these cases, NaN if missing"""
     ends: FloatArray
-    """(3, p) smallest and largest value of all cases, and 0 if a 0 occurs, else NaN"""
+    """(3, p) for each predictor: the smallest and the largest value of all cases, and 0 if a value
+    is 0, else NaN"""
 
     def usual(self, periods: Sequence[float | None]) -> FloatArray:
         """Return the usual values (1, p, 8); see :func:`xrecal.arrays.predictors.stacked`."""
@@ -114,7 +118,7 @@ def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
 
 
 def join_values(one: Values, other: Values) -> Values:
-    """Join the values of two sets of cases: return those of all cases."""
+    """Join the values of two sets of cases: return the values of all cases."""
     draws, sample = (np.concatenate(both) for both in zip(one[:2], other[:2], strict=True))
     pairs = zip((np.fmin, np.fmax, np.fmin), one.ends, other.ends, strict=True)
     return _fewest(draws, sample, np.stack([of(a, b) for of, a, b in pairs]))

@@ -1,4 +1,4 @@
-"""Sums over cases: the state of a shared fit, for any number of cases."""
+"""Sums over cases, from which a shared fit learns its laws; their size does not grow with cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .cells import cell_averages
 from .landmarks import Landmarks
 
 BLOCK = 4096
-"""Number of cases whose vectors are in memory at once; they take 32 MB with 1000 landmarks."""
+"""Number of cases whose vectors are in memory at once. These vectors take 32 MB with 1000
+landmarks."""
 
 
 class Sums(NamedTuple):
@@ -84,7 +85,7 @@ def sum_cases(
     errors : array of float, shape (n,)
         Errors in the unit of the grid.
     weights : array of float, shape (n,), optional
-        Weights of the cases (>= 0); equal by default.
+        Weights of the cases (>= 0); 1 by default.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def _add(
     grid: FloatArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> None:
-    """Add a block of cases, with coordinates, errors and weights, to the arrays of the sums."""
+    """Add some cases, with coordinates, errors and weights, to the arrays of the sums."""
     placed, errors, weights = cases
     used = np.isfinite(errors) & np.isfinite(placed).all(1) & (weights > 0)
     if not used.all():
