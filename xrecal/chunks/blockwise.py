@@ -22,7 +22,7 @@ _lock = threading.Lock()
 _tasks_running = 0
 
 _limiter: Any = None
-"""Limit that threadpoolctl has set while tasks run; it can restore the previous number."""
+"""Object of threadpoolctl that limits BLAS while tasks run, and can restore the previous limit."""
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
@@ -183,7 +183,7 @@ def on_device(array: xr.DataArray | xr.Variable) -> bool:
 def sample(array: xr.DataArray | xr.Variable) -> Any:
     """Return the values of an array or, for a Dask array, an empty array like its chunks.
 
-    The result shows the array library. The function reads no values from files.
+    The result shows which library the array belongs to. The function reads no values from files.
     """
     data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)

@@ -94,7 +94,7 @@ def read_joint_names(
 
 
 def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
-    """Return the period of each variable: the user's value, or else that of its attribute."""
+    """Return the period of each variable: from the user, or else from the variable's attribute."""
     given = period if isinstance(period, Mapping) else {}
     unknown = [name for name in given if name not in paired]
     if unknown:

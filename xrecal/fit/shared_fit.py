@@ -1,4 +1,7 @@
-"""Shared fit: passes over the cases of many places, chunk by chunk, add up the sums of one fit."""
+"""Shared fit of many places, from sums over all cases.
+
+A pass over the cases reads them chunk by chunk, and adds up the sums.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +65,9 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
 
 
 IN_SAME_PIECES = 2**25
-"""Largest number of ensemble values for which sums have the same bits whatever the chunks are. With
-more values, the last bits depend on the chunks, but these need not be in memory together."""
+"""Largest number of ensemble values that the fit cuts into pieces of a fixed size, so that sums are
+equal bit by bit for any chunks of the user. Of more values, the fit adds up each chunk alone. Then
+the last bits of the sums depend on the chunks, but chunks need not be in memory together."""
 
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name, each with its core dimensions."""
@@ -104,7 +108,8 @@ class SharedChunks:
         """Set the dates and places of the cases; ``first`` is the first array of the cases."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Arrays over dates for functions of a chunk: numbers, parts and weights, and others."""
+        """Arrays over dates that functions of a chunk get: numbers of dates, parts of folds,
+        weights, and others."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -124,8 +129,8 @@ class SharedChunks:
     ) -> Any:
         """Call ``function`` with cases and dates of each chunk at a location, and join the results.
 
-        The first object in ``given`` has the usual values of covariates. The function gets the
-        other objects.
+        The first object in ``given`` has the usual values of covariates, such as the median. The
+        other objects are further arguments of the function.
         """
         task = _ChunkOfCases(function, self.method, self.periods)
         return self._joined(at, self.cases, task, join, given)
@@ -164,7 +169,7 @@ class SharedChunks:
         return joined_chunks(task, join, here, given, step=step, what=what, read_again=again)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
-        """Cut arrays into pieces of a fixed size, as for arrays in memory, whatever the chunks."""
+        """Cut lazy arrays into pieces of the size that pieces of arrays in memory have."""
         pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
 
         def cut(array: xr.DataArray) -> xr.DataArray:
@@ -195,7 +200,7 @@ class SharedChunks:
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
-        """Return arrays of the state, from arrays by name of each location, perhaps Delayed."""
+        """Return the arrays of the state; ``fits`` has those of each location, perhaps Delayed."""
         of_places = self.method.of_places
         periods = {name: p for name, p in self.periods.items() if name not in of_places}
         parameters = parameters_of(self.method, periods)
@@ -235,7 +240,8 @@ def arrays_of_fits(fits: Named) -> Named:
 class PassesOverChunks:
     """Runs passes over the chunks of one location: immediately in memory, or as tasks of Dask.
 
-    Without ``usual``, the object computes usual values (1, p, 8) of covariates from all chunks.
+    ``usual`` (1, p, 8) are usual values of p covariates, such as median and range. By default the
+    object computes them from all chunks.
     """
 
     def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int], usual: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Places of a shared fit: their numbers and features, in hindcast and forecasts."""
+"""Places of a shared fit (one fit of many places): their numbers and their features."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _labels_of(state: xr.Dataset) -> dict[Hashable, xr.Variable]:
 def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
     """Return covariates of added cases, with the numbers of places.
 
-    Features of places are 0, because the fit knows them.
+    Features of places are set to 0 and not used, because the fit has its own copy.
     """
     pairs, method = grown.pairs, as_shared(grown.fitted.method)
     given = {name: xr.DataArray(0.0) for name in method.of_places}
@@ -107,7 +107,10 @@ def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
 def engine_of(
     chunks: SharedChunks, at: Mapping[Hashable, int], packed: xr.DataArray
 ) -> tuple[PassesOverChunks, Any]:
-    """Return passes at a location, with usual values from the fit there, and the fit's arrays."""
+    """Return an object that runs passes over the cases of a location, and the arrays of its fit.
+
+    The passes use the usual values of covariates, such as the median, that this fit has stored.
+    """
     engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
     if packed.chunks is not None:
         here = here.to_delayed(optimize_graph=False).item()
@@ -179,14 +182,14 @@ class _Added:
 
 
 def join_any(one: Any, other: Any) -> Any:
-    """Add the sums over two sets of cases; return None without a fit."""
+    """Add the sums over two sets of cases; return None if the location has no fit."""
     from xrecal.arrays.shared.passes import join_added
 
     return None if one is None else join_added(one, other)
 
 
 class Unpacked:
-    """Function that rebuilds the fit of a location, and adds places with these features."""
+    """Function that rebuilds the fit of a location, and adds a place for each row of features."""
 
     __name__ = "unpacked"
 

@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
     shared: SharedCKME | None = None
     """Method of a shared fit, if there are many pooled cases."""
     of_all: Prepared | None = None
-    """Cases of all places together, if there is a pool at each place with a shared component."""
+    """Cases of all places together, if each place has a pool with a component that all share."""
     members: NamedMembers | None = None
     """Weights and offsets of the models, if members are named models."""
 
@@ -377,7 +377,7 @@ class FitTask:
         return {**fitted, **kept, **dict(usable)}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return the common regrets of these places in the warm-up, from a first pass over them."""
+        """Return the common regrets of these places, from a first pass over their cases."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False)]

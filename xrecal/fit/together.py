@@ -2,7 +2,8 @@
 
 The cases of one place determine the best ridge, support and weights poorly. So places of one kind
 choose together, from a sample of these places. Then the fit of each place uses the joint choices,
-without a search.
+without a search. The evidence for a choice is the loss of each candidate in cross-validation; the
+joint evidence is that of the sampled places together.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest weight of joint evidence, as a number of cases, beside the evidence of a place."""
+"""Largest number of cases that the joint evidence counts as, when a place weighs it against its own
+evidence."""
 
 TOTAL = "total"
-"""Name of a count: the cases of all places of a kind, or 0 if the search left out some places."""
+"""Name of the array with the number of cases of all places of a kind. The number is 0 if the search
+left out some of these places."""
 
 KIND = "xrecal_kind"
 """Dimension of kinds, in arrays with one choice per kind."""
@@ -220,10 +223,11 @@ class Spread:
     ) -> tuple[npt.NDArray[Any], ...]:
         """Return choices (..., axes) at places (...), from tables of kinds and from own choices.
 
-        Tables are (..., K, axes). If the search covered all places of a kind, the evidence of a
-        place has its number of cases as weight. The joint evidence then has the number of cases of
-        the other places as weight, at most ``OF_ALL``. If the search covered only some places of a
-        kind, all places of the kind get the joint choices.
+        Tables are (..., K, axes). If the search covered all places of a kind, each place mixes its
+        own evidence with the joint evidence. Its own evidence counts as its number of cases. The
+        joint evidence counts as the number of cases of the other places, but at most as ``OF_ALL``
+        cases. If the search covered only some places of a kind, all places of the kind get the
+        joint choices.
         """
         flat = kind.ravel()
         of_kind = {

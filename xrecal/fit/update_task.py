@@ -184,7 +184,10 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class ForetellTask:
-    """Task that calls ``foretell_locations`` of the method with a state that has added cases."""
+    """Task that computes inputs of :class:`LearnTask` from a state that has the added cases.
+
+    It calls ``foretell_locations`` of the method. This takes long, so it runs only once.
+    """
 
     task: UpdateTask
     """Task that has joined the stored and the added cases"""
@@ -228,7 +231,7 @@ class LearnTask:
 
 
 def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | None]:
-    """Return common regrets from a task on places, which begin with their earlier regrets."""
+    """Run a task on places, and return common regrets, which continue those of earlier cases."""
     from xrecal.arrays.online.common import Record, timelines
 
     records = [Record(with_known=True)]
@@ -241,7 +244,7 @@ def joined_values(
 ) -> xr.DataArray:
     """Return values (..., case) of all cases: stored values, and added ones where none is stored.
 
-    If ``guarded``, added values that are implausible beside the stored values become NaN.
+    If ``guarded``, added values far outside the usual range of the stored values become NaN.
     """
     given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
     out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
