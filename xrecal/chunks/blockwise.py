@@ -55,7 +55,7 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
 
 
 def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
-    """Raise ValueError if dimensions or coordinates of a forecast have names of the result."""
+    """Raise ValueError if dimensions or coordinates have names that the result needs."""
     taken = {*names}
     for name in (name for name in given if name in taken):
         renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"
@@ -181,9 +181,10 @@ def on_device(array: xr.DataArray | xr.Variable) -> bool:
 
 
 def sample(array: xr.DataArray | xr.Variable) -> Any:
-    """Return the values of an array or, for a Dask array, an empty array like its chunks.
+    """Return the values of an array or, for a Dask array, an empty array of the type of its chunks.
 
-    The result shows which library the array belongs to. The function reads no values from files.
+    The result shows the library of the array: NumPy or CuPy. The function reads no values from
+    files.
     """
     data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)

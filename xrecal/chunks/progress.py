@@ -165,7 +165,7 @@ def counted(steps: Collection[T]) -> Iterator[T]:
 
 @contextmanager
 def stage(number: int, total: int) -> Iterator[None]:
-    """Count step ``number`` of ``total`` as progress, outside a loop; the first number is 0."""
+    """Count a ``with`` block as step ``number`` of ``total`` steps; the first number is 0."""
     progress = _own()
     if progress is None:
         yield

@@ -70,7 +70,7 @@ def joined_chunks(
 
 
 def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Join results in the order of Dask's tree, so that both results are equal bit by bit."""
+    """Join results without Dask, in the same order as :func:`_tree`, to get the same last bits."""
     levels: list[list[Any]] = []
     for result in results:
         level = 0

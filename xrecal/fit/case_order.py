@@ -59,7 +59,7 @@ class Order:
 
     @property
     def slots(self) -> IntArray:
-        """(t,) position of each added case in an array of the stored and then the new cases."""
+        """(t,) position of each added case in an array of the stored cases, then the new cases."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
@@ -141,7 +141,7 @@ def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
 
 
 def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
-    """Return the stored observations (..., added) of the added cases, NaN for new cases."""
+    """Return the stored observation of each added case (..., added); NaN for a new case."""
     at = kept.isel({CASE: np.maximum(order.known, 0)})
     seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
     known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]

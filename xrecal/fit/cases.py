@@ -44,7 +44,7 @@ def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mappin
 
 @lru_cache(maxsize=256)
 def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Return descriptions of parameters from a cache: a pool has a hundred, and calls use all."""
+    """Return descriptions of parameters from a cache, because a pool has a hundred of them."""
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
@@ -66,7 +66,7 @@ def cases_of(
         Observations (L, n) by number: first those of the variable itself, then those of the
         variables that are recalibrated jointly with it.
     covariates : mapping
-        Covariates (L, n).
+        Covariates (L, n) by name.
     axis : CaseAxis
         Dates of the cases.
     periods : mapping
@@ -175,7 +175,7 @@ class Kept(NamedTuple):
         return Cases(forecasts, self.observations, self.known_covariates(periods), axis)
 
     def known_covariates(self, periods: Mapping[str, float | None]) -> Covariates:
-        """Return those covariates of the cases that have a period (or None) in ``periods``."""
+        """Return the covariates of the cases; ``periods`` has the names of these covariates."""
         values = [self.covariates[name] for name in periods]
         return covariates_of(values, periods, self.observations)
 
@@ -219,7 +219,7 @@ def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Return forecasts (L, n, m) from their parts.
+    """Return forecasts (L, n, m) as one object, from the arrays of their parts by name.
 
     For vectors, the last axis has the members of the first variable, then those of the second, and
     so on. A member that is missing in one variable counts as missing in all variables.

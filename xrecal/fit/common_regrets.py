@@ -73,7 +73,7 @@ class Recording(Protocol):
 def with_common_regrets(
     task: Recording, given: Inputs, form: Form, places: Sequence[Hashable]
 ) -> tuple[dict[str, Any], dict[str, xr.DataArray]]:
-    """Return the inputs of a task, with common regrets of places if its method needs these.
+    """Return the inputs of a task, with common regrets of places if the method needs these.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def checked(
 
 
 def names_in(given: Given) -> tuple[str, ...]:
-    """Return the names of all given covariates; a covariate that is a forecast has two names."""
+    """Return the names of all given covariates; one that is a forecast gives mean and spread."""
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 

@@ -83,7 +83,7 @@ class FittedVariable:
 
     @property
     def members(self) -> str:
-        """Name of the array of the state with the members of the variable, if the fit stores it."""
+        """Name that the array with the members of the variable has, if the state has this array."""
         return own_members(self.method)
 
     @property
@@ -129,7 +129,7 @@ class FittedVariable:
 
     @property
     def n_positions(self) -> int:
-        """Number of cases per date in the state, which is the number of pooled positions.
+        """Number of cases per date in the state, equal to the number of pooled positions.
 
         A shared fit has one case per date.
         """

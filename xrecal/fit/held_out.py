@@ -135,7 +135,7 @@ def _plain(value: object) -> str:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Forecasts of each case of a hindcast, by fits that have not learned from this case."""
+    """Held-out forecasts of a hindcast: the fit that forecasts a case has not learned from it."""
 
     given: Form
     """Raw forecasts, in the order of the user's hindcast."""
@@ -232,7 +232,7 @@ class HeldOut:
 
     @property
     def _steps(self) -> int:
-        """Number of steps for the progress: 2 if work on all places precedes the loop, else 1."""
+        """Number of steps of the progress: 2 if work on all places precedes the loop, or else 1."""
         own, choose = self.prepared.pairs, self.splits.choose
         searched = (one for one in self.folds if one.sharing is None)
         pairs = ((one.method, replace(own, pool=one.pool)) for one in searched)
@@ -304,9 +304,9 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Return the numbers of the cases and of the locations in the user's hindcast.
+        """Return numbers of cases and of locations, which count these in the user's hindcast.
 
-        The cases themselves are in the order of time.
+        The numbers of the cases are sorted by the time of the cases.
         """
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)

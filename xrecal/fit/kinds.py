@@ -28,8 +28,8 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import cases_of
 
 Choose: TypeAlias = Hashable | Sequence[Hashable]
-"""Places that choose together: all of a kind ("together"), none ("each"), or those along named
-dimensions."""
+"""Places that choose their settings together: all places of a kind ("together"), no places
+("each"), or the places along named dimensions."""
 
 TOGETHER, EACH = "together", "each"
 
@@ -57,7 +57,7 @@ standard errors. The correlation is a mean over places; the standard error is th
 
 @dataclass(frozen=True)
 class Together:
-    """Places that choose together."""
+    """Places that choose their settings together."""
 
     dims: tuple[Hashable, ...]
     """Dimensions of the places that choose together."""

@@ -111,7 +111,7 @@ def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | Non
 def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
     """Return the position of the last date that is known at each start, -1 if none is known.
 
-    Dates must be in order.
+    ``dates`` must be in ascending order.
 
     Raises
     ------

@@ -52,7 +52,7 @@ class Fold(NamedTuple):
     pool: Pool | None = None
     """Places or leads whose cases one fit learns from; None without a pool."""
     sharing: Sharing | None = None
-    """Facts about the component that all places share, if each place has a pool with such one."""
+    """Facts about the component that all places share, if the method has such a component."""
 
     @property
     def n_cases(self) -> int:
@@ -168,7 +168,7 @@ class LoopTask:
         }
 
     def _parted(self, given: Mapping[str, Named]) -> tuple[dict[str, Named], dict[int, Named]]:
-        """Return the groups of arrays without joint choices, and the joint choices by round."""
+        """Return the groups of arrays that have no joint choices, and the joint choices by round."""
         names = {choices_group(number): number for number in range(len(self.rounds))}
         rest = {group: of for group, of in given.items() if group not in names}
         return rest, {names[group]: of for group, of in given.items() if group in names}
@@ -179,7 +179,7 @@ class LoopTask:
         return next(one.fit.method for one in reversed(self.rounds) if one.fit is not None)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return the common regrets of these places in each round, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets in each round."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False) for _ in self.rounds]
@@ -394,7 +394,7 @@ class LoopTask:
 
 
 def choices_group(number: int) -> str:
-    """Return the name of the group with the joint choices of a round."""
+    """Return the name of the group of inputs with the joint choices of a round."""
     return f"{OF_PLACE}_{number}"
 
 

@@ -45,7 +45,7 @@ novel for a fit to 30 cases, and 1 in 1000 for a fit to 300 cases. More forecast
 values have heavy tails."""
 
 ALIEN = 0.9
-"""Novelty above which a single forecast gets a warning: far from all past forecasts."""
+"""Novelty above which even one forecast causes a warning, as it is far from all past forecasts."""
 
 SEEN = "the largest that the model has seen"
 """Words of warnings for the value with which new values are compared."""
@@ -63,7 +63,7 @@ def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "foreca
 
 
 def _warn(messages: Iterable[str | None]) -> None:
-    """Issue each message as a warning, but equal messages once; ignore None."""
+    """Issue one warning for each different message; ignore None."""
     for message in dict.fromkeys(messages):
         if message is not None:
             warn(message)
@@ -149,7 +149,7 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
 
 
 def _learned(fitted: FittedVariable) -> xr.DataArray | None:
-    """Return the members of the hindcast; None if they are not stored, or on a circle."""
+    """Return the members of the hindcast; None if the fit has none, or for a circular variable."""
     if fitted.attrs.get(PERIOD) is not None:
         return None
     return fitted.state.get(fitted.members)

@@ -166,13 +166,13 @@ class Grown(NamedTuple):
     pairs: Pairs
     covariates: dict[str, xr.DataArray]
     labels: Mapping[str, xr.Variable] = {}
-    """Labels and names of all places of a shared fit, coordinates of its state"""
+    """Labels and names of all places of a shared fit, as coordinates of its state"""
     features: FloatArray = np.empty((0, 0))
     """Features of the new places of a shared fit"""
 
 
 def grows(fitted: FittedVariable) -> bool:
-    """Return whether an update may bring cases at only some places of the fit, or at new places."""
+    """Return whether an update may have cases at only some places of the fit, or at new places."""
     if not (fitted.method.by_sums or fitted.method.has_shared):
         return False
     return len(dims_of_places(fitted)) == 1
@@ -181,7 +181,7 @@ def grows(fitted: FittedVariable) -> bool:
 def with_all_places(
     fitted: FittedVariable, pairs: Pairs, covariates: Mapping[str, xr.DataArray]
 ) -> Grown:
-    """Return added cases at all places of a fit and at new places, which come last, by label.
+    """Return added cases at the places of a fit, followed by those at new places, sorted by label.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def _all_labels(
 def _at_all(
     pairs: Pairs, covariates: Mapping[str, xr.DataArray], d: Hashable, source: IntArray
 ) -> tuple[Pairs, dict[str, xr.DataArray]]:
-    """Return cases and covariates at positions ``source`` of a hindcast, NaN where it is -1."""
+    """Return cases and covariates at positions ``source`` of a hindcast; NaN for a position -1."""
     there = xr.DataArray(source >= 0, dims=[d])
 
     def at_all(array: xr.DataArray) -> xr.DataArray:

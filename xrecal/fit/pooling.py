@@ -165,7 +165,7 @@ class _SameCases:
 
 
 def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
-    """Return coordinates of the state, with a label per pooled case (with windows: per location)."""
+    """Return coordinates of the state: labels of pooled cases or, with windows, of locations."""
     coords = {n: c for part in form.parts.values() for n, c in part.coords.items()}
     if pool.own_fits:
         return {
@@ -292,7 +292,7 @@ def _at_positions(
 def of_all_positions(
     results: npt.NDArray[Any], shape: tuple[int, ...], inside: npt.NDArray[np.bool_] | None
 ) -> npt.NDArray[Any]:
-    """Put results (fits inside, ...) into arrays of all locations and positions; zero elsewhere."""
+    """Put results of fits at positions ``inside`` into arrays of all positions; zero elsewhere."""
     xp, rest = namespace(results), results.shape[1:]
     if inside is not None:
         among = xp.zeros((shape[0], inside.size, *rest), dtype=results.dtype)

@@ -25,7 +25,7 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Bit of a status that all covariates without a bit of their own share."""
+"""Last bit of a status. All covariates for which no bit is left share this bit."""
 
 SHOWN = 6
 """Largest number of covariates in a warning."""

@@ -179,7 +179,7 @@ def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
 
 
 def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
-    """Return the share of each label, as a mean over the locations, largest first."""
+    """Return the mean share of each label over the locations as text, largest share first."""
     values = shares.to_numpy().reshape(-1, len(labels))
     complete = values[~np.isnan(values).any(-1)]
     if complete.size == 0:

@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
 
 def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
-    """Return the lazy or computed state of a shared fit at each location that is not pooled.
+    """Return the lazy or computed state of a shared fit.
 
-    Each case of the state is a date. The state has observations (date, place), with which updates
-    compare theirs.
+    If some dimensions of locations are not pooled, each position along these has its own shared
+    fit. Each case of the state is a date. The state has observations (date, place), with which
+    updates compare theirs.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -65,9 +66,9 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
 
 
 IN_SAME_PIECES = 2**25
-"""Largest number of ensemble values that the fit cuts into pieces of a fixed size, so that sums are
-equal bit by bit for any chunks of the user. Of more values, the fit adds up each chunk alone. Then
-the last bits of the sums depend on the chunks, but chunks need not be in memory together."""
+"""With at most this many ensemble values, the fit cuts arrays into pieces of a fixed size, so sums
+have the same bits for any chunks of the user. With more values, the fit uses the user's chunks.
+These need not be in memory together, but the last bits of the sums depend on them."""
 
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name, each with its core dimensions."""

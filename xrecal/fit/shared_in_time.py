@@ -135,7 +135,10 @@ class KeptChunks(SharedChunks):
         self._set_dates(OfDates.alike(first.sizes[DATE]), first)
 
     def on(self, date: int, at: Mapping[Hashable, int], seen: xr.DataArray) -> KeptChunks:
-        """Return the cases of a date at a location; ``seen`` are observations in the sums."""
+        """Return the cases of a date at a location.
+
+        ``seen`` has the observations that are in the sums already.
+        """
         one, where = copy(self), {DATE: slice(date, date + 1), **at}
 
         def here(array: xr.DataArray) -> xr.DataArray:

@@ -47,7 +47,7 @@ def require_few(method: Method, pool: Pool, n_dates: int) -> None:
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Return whether a pooled fit makes a pool at each position, with a shared component."""
+    """Return whether a fit makes a pool of methods at each position, with a shared component."""
     component = method.shared_by_places
     return component is not None and shares(component, pool, n_dates)
 

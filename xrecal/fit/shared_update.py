@@ -1,4 +1,4 @@
-"""Updates of a shared fit: they add to its sums, and keep its choices."""
+"""Updates of a shared fit: an update adds cases to the sums of the fit, and keeps its choices."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.D
 def _weights(
     method: SharedCKME, kept: CaseAxis, every: CaseAxis, order: Order
 ) -> tuple[FloatArray, float]:
-    """Return the weights of added cases (t,), and the factor for the weights of stored cases."""
+    """Return the weights of added cases (t,), and a factor that multiplies all stored weights."""
     weights, number = np.empty(order.n_kept + order.known.size), order.order.size
     weights[order.order] = method.weights(every, number)
     newest = order.n_kept - 1

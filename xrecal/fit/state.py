@@ -1,4 +1,4 @@
-"""Fitted state of cases: arrays that a fit takes and returns, and descriptions of these arrays."""
+"""Fitted state: the arrays that a fit takes and returns, and descriptions of these arrays."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _outputs(
 
 
 def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together | None:
-    """Return places that choose together; None if each chooses alone or has nothing to choose."""
+    """Return places that choose together; None if places choose alone or have nothing to choose."""
     if not method.choice_sizes:
         return None
     whole = () if pairs.pool is None else pairs.pool.forecast_dims
@@ -377,7 +377,7 @@ class FitTask:
         return {**fitted, **kept, **dict(usable)}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return the common regrets of these places, from a first pass over their cases."""
+        """Do a first pass over these places; return their common regrets."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False)]

@@ -74,7 +74,8 @@ def choices_of(
         Results of :class:`KindTask`, over places.
     search : callable
         Function that returns the choices of :class:`ChooseTask` at sampled places. It takes a
-        boolean array of the sample, and small arrays; Dask reads the cases only after these arrays.
+        boolean array of the sample, and small arrays. Dask computes these small arrays before it
+        reads the cases.
     """
     dims = list(together.dims)
     chunks = facts[KindTask.facts[0]].chunksizes
@@ -125,7 +126,7 @@ def _tables(
     facts: Mapping[Any, xr.DataArray],
     chosen: Mapping[Any, xr.DataArray],
 ) -> Sequence[xr.DataArray]:
-    """Return the choices of each kind."""
+    """Return tables with the choices of each kind, from the choices of the sampled places."""
     dims = list(join.together.dims)
     axes = {name: axes_of(name, size) for name, size in spread.tables.items()}
     sizes = {d: n for name in spread.tables for d, n in axes[name].items()}
@@ -172,7 +173,7 @@ class Join:
         n_cases: FloatArray,
         *chosen: FloatArray,
     ) -> tuple[npt.NDArray[Any], ...]:
-        """Return tables (..., K, ...) of the choices of K kinds, from their sampled places."""
+        """Return tables (..., K, ...) of the choices of K kinds, from the choices of the sample."""
         method, sizes = self.method, self.together.sizes
         lead = kind.shape[: -len(sizes)]
         n_groups, n_places = math.prod(lead), math.prod(sizes)

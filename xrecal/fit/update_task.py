@@ -48,7 +48,7 @@ NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 @dataclass(frozen=True)
 class UpdateTask:
-    """Task that takes arrays of a state and new cases of places, and returns the new arrays."""
+    """Task that takes arrays of a state and new cases of places, and returns the updated arrays."""
 
     method: Method
     periods: Mapping[str, float | None]
@@ -68,7 +68,7 @@ class UpdateTask:
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Parameters of the method by name."""
+        """Descriptions of the fitted parameters of the method, by name."""
         return parameters_of(self.method, self.periods)
 
     def __call__(
@@ -94,11 +94,11 @@ class UpdateTask:
         return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return common regrets of these places for new cases, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets for the new cases."""
         return recorded(self, **given)
 
     def joined(self, kept: Kept, added: Cases, parts: Named, partners: Named) -> Kept:
-        """Return cases and parameters after adding cases; ``parts`` has forecasts to store."""
+        """Return cases and parameters after adding cases; ``parts`` are the forecasts to store."""
         covariates = added.covariates.joining(kept.known_covariates(self.periods))
         added = replace(added, covariates=covariates)
         of_cases = {name for name, p in self.parameters.items() if CASE in p.dims}
@@ -226,7 +226,7 @@ class LearnTask:
         return dict(learned.fitted)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return common regrets of these places for new cases, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets for the new cases."""
         return recorded(self, **given)
 
 
@@ -280,8 +280,8 @@ def join(
 ) -> npt.NDArray[Any]:
     """Join stored and added cases, in order, along their axis: -1, or -2 if members follow.
 
-    An added case that the model knows replaces the stored one if ``enters`` (L, t) marks it.
-    Without ``enters``, it only replaces missing values.
+    If the model knows an added case already, and ``enters`` (L, t) marks the added case, then the
+    added case replaces the stored case. Without ``enters``, it only replaces missing values.
     """
     xp = namespace(kept)
     if axis == -2:  # missing members
@@ -308,7 +308,7 @@ def _with_known(
     order: Order,
     axis: int,
 ) -> npt.NDArray[Any]:
-    """Return stored cases, with known cases replaced by added ones that enter."""
+    """Return the stored cases, in which added cases have replaced known ones; see :func:`join`."""
     xp = namespace(kept)
     of_added = np.flatnonzero(order.known >= 0)
     at, new = xp.asarray(order.known[of_added]), xp.asarray(of_added)

@@ -28,7 +28,7 @@ from xrecal.methods.covariates import Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6
-"""Number of float64 matrices (n_cases, n_cases) that a solver holds for one location."""
+"""Number of float64 matrices that a fit holds for one location; see :func:`_matrices`."""
 PROCESS = 300_000_000
 """Bytes of a process with all code loaded and compiled, without data."""
 PAUSE = 0.8
@@ -37,7 +37,7 @@ PAUSE = 0.8
 FIRST = 100
 """Number of cases of the first trial; each further trial has twice as many, up to all cases."""
 LONG_ENOUGH = 1.0
-"""Seconds of a trial from which no larger trial follows."""
+"""If a trial takes this many seconds or more, no larger trial follows it."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
 """Number of forecasts that a trial times together. If one location is too fast to time, a trial has
 ``SEVERAL_LOCATIONS``."""

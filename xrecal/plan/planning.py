@@ -107,13 +107,12 @@ def plan(
     Notes
     -----
     A plan never reads or computes values of the inputs. Bytes of input and output are exact for the
-    largest chunk. The workspace is the memory for copies and matrices, for one task at a time in
-    each thread. It is that of an exact solution for all cases. Dask keeps a few more chunks of
-    input in memory. Times are rough, because they also depend on the choices of the method. The
-    plan of a cross-validation assumes five values for each forecast,
-    such as the quantiles that ``cross_validate`` computes by default. It also assumes that all
-    splits have as many training cases as the largest split. With ``refit``, the plan counts each
-    update as a fit without a new search of settings.
+    largest chunk. The workspace is the approximate memory for copies and matrices, for one task at
+    a time in each thread. Dask keeps a few more chunks of input in memory. Times are rough, because
+    they also depend on the choices of the method. The plan of a cross-validation assumes five
+    values for each forecast, such as the quantiles that ``cross_validate`` computes by default. It
+    also assumes that all splits have as many training cases as the largest split. With ``refit``,
+    the plan counts each update as a fit without a new search of settings.
 
     Examples
     --------

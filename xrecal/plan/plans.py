@@ -186,8 +186,8 @@ class Plan:
 def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
     """Return a message about too little memory, with a remedy; None if memory is enough.
 
-    ``limit`` is the number of bytes that a task may use; the default is that of the plan. If both
-    are unknown, the result is None.
+    ``limit`` is the number of bytes that a task may use; the default is the limit in the plan. If
+    both are unknown, the result is None.
     """
     limit = plan.resources.memory if limit is None else limit
     if limit is None or plan.task_bytes <= limit:

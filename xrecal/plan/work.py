@@ -46,7 +46,7 @@ class Work:
     """Dimensions that every task needs whole."""
     given: Sequence[xr.DataArray]
     made: Sequence[tuple[xr.DataArray, int]]
-    """Results, and the number of values along their own dimensions."""
+    """Result arrays, each with the number of values that a task makes per entry of the array."""
     workspace: Callable[[int], int]
     """Function that returns the workspace in bytes for a number of locations."""
     seconds: Callable[[Probe], float]
@@ -221,7 +221,7 @@ def work_of_product(
     values: int | None,
     covariates: Given,
 ) -> Work:
-    """Return the work of a product with this number of values; see :func:`plan_forecast`."""
+    """Return the work of a product with ``values`` per forecast; see :func:`plan_forecast`."""
     method, state = fitted.method, fitted.state
     lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
     (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
