@@ -396,7 +396,7 @@ def _flat(
     rest: tuple[int, ...],
     own: bool,
 ) -> npt.NDArray[Any]:
-    """Put all places of the chunk on one axis: return (L, ...), or (L, T, ...) with ``own``."""
+    """Put all places of the chunk on one axis: return (L, ...) or, if ``own``, (L, T, ...)."""
     array = _in_rows(array)
     lead, core = array.shape[: array.ndim - n_core], array.shape[array.ndim - n_core :]
     if own:
@@ -419,7 +419,7 @@ def _shaped(
 
 
 def _without_names(array: Array, new: set[Hashable]) -> Array:
-    """Return an array without coordinates that have names of new dimensions; labels stay."""
+    """Drop coordinates with names of new dimensions, except those that label dimensions."""
     if isinstance(array, xr.Variable):
         return array
     taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
@@ -440,7 +440,7 @@ def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.Dat
 def _missing_attrs(
     array: xr.DataArray, label: Hashable, indexed: Sequence[xr.DataArray]
 ) -> Mapping[Any, Any]:
-    """Return attributes for a label that has none, from the first array that has some for it."""
+    """Return attributes for a label without attributes, from the first array with attributes."""
     if array.coords.variables[label].attrs:
         return {}
     variables = (one.coords.variables.get(label) for one in indexed)

@@ -155,7 +155,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Function that joins results. The result of a chunk may be the only item of an array."""
+    """Function that joins results; it takes the result of a chunk out of an array with one object."""
 
     __name__ = "join"
 

@@ -387,7 +387,7 @@ def _require_use(
 
 
 def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> None:
-    """Raise ValueError if no place can have enough cases, counting all pooled positions."""
+    """Raise ValueError if no fit can have enough cases; a pooled fit counts those of all places."""
     if pairs.n_matched * (n_positions or 1) >= min_samples:
         return
     each = "" if n_positions is None else f", at {n_positions} pooled positions each,"

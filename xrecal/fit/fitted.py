@@ -66,7 +66,7 @@ class FittedVariable:
     leads: MatchedLeads | None = None
     """Leads, and the number of cases with an observation at each lead; None without leads."""
     jointly: tuple[Hashable, ...] = ()
-    """Variables recalibrated jointly, including this one."""
+    """Names of the variables that are recalibrated jointly, including this one."""
     selected: Places | None = None
     """Positions of these fits among all fits of the model, by dimension; None if no fit is missing.
 
@@ -83,7 +83,7 @@ class FittedVariable:
 
     @property
     def members(self) -> str:
-        """Name that the array with the members of the variable has, if the state has this array."""
+        """Name of the array with the members of the variable; a state may lack this array."""
         return own_members(self.method)
 
     @property

@@ -127,7 +127,7 @@ def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -
 
 
 def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
-    """Reduce the observations of a group to the labels that all of them have.
+    """Reduce the observations of several variables to the labels that all these variables have.
 
     The function compares observations dimension by dimension, so their dimensions may differ from
     those of the forecasts. Forecasts stay unchanged.

@@ -168,7 +168,7 @@ class LoopTask:
         }
 
     def _parted(self, given: Mapping[str, Named]) -> tuple[dict[str, Named], dict[int, Named]]:
-        """Return the groups of arrays that have no joint choices, and the joint choices by round."""
+        """Return the groups of arrays without the joint choices, and the joint choices by round."""
         names = {choices_group(number): number for number in range(len(self.rounds))}
         rest = {group: of for group, of in given.items() if group not in names}
         return rest, {names[group]: of for group, of in given.items() if group in names}

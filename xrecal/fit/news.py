@@ -156,7 +156,7 @@ def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: Cas
 
 
 def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> Iterator[str]:
-    """Yield remarks on cases in the future, and on gaps."""
+    """Yield remarks on cases in the future, and on long times without cases."""
     new = order.known < 0
     label = _labels(pairs)
     if label is None or dates.days is None or fitted.axis.days is None or not new.any():

@@ -186,7 +186,7 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
 
 
 def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Return labels and names along a dimension, from any part of a forecast."""
+    """Return labels and names of the positions along a dimension, from any part of a forecast."""
     parts = reversed([part for part in form.parts.values() if dim in part.dims])
     return {name: c for part in parts for name, c in naming(part, dim).items()}
 

@@ -211,12 +211,15 @@ class SharedChunks:
         return run(arrays_of_fits, given, out, what=work_on("the fit", self.name))
 
     def of_locations(self, counts: Sequence[int]) -> xr.DataArray:
-        """Return an array of counts over the locations."""
+        """Put counts, one for each location, in an array over the locations."""
         shape = [self.sizes[d] for d in self.locations]
         return xr.DataArray(np.array(counts, np.int32).reshape(shape), dims=self.locations)
 
     def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
-        """Return an array of objects over the locations; the objects may be Delayed."""
+        """Put objects, one for each location, in an array over the locations.
+
+        The objects may be Delayed.
+        """
         from dask.base import is_dask_collection
 
         shape = tuple(self.sizes[d] for d in self.locations)

@@ -280,7 +280,7 @@ def _with_core(cases: Groups, pool: Pool | None) -> Inputs:
 def _with_labels(
     state: xr.Dataset, pairs: Pairs, parameters: Mapping[str, Parameter]
 ) -> xr.Dataset:
-    """Add labels of the dimensions of parameters and of cases, and positions of pooled cases."""
+    """Add coordinates to a state: labels of parameters, and labels and positions of cases."""
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
     labels = {d: list(p.labels) for p in parameters.values() for d in p.dims if p.labels}
     state = state.assign_coords(labels)

@@ -50,7 +50,7 @@ def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
 
 
 class Chosen(NamedTuple):
-    """Joint choices at each place."""
+    """Settings that places have chosen together, for each place."""
 
     choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
     """Arrays by name, with their core dimensions; empty if each place chooses alone."""

@@ -252,7 +252,7 @@ def joined_values(
 
 
 def of_kept(variable: xr.Variable) -> xr.Variable:
-    """Return an array of the state with the dimension names of stored cases and members."""
+    """Rename the dimensions of cases and members in an array of the state, as in ``NAMES``."""
     return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
@@ -278,7 +278,7 @@ def join(
     order: Order,
     axis: int = -1,
 ) -> npt.NDArray[Any]:
-    """Join stored and added cases, in order, along their axis: -1, or -2 if members follow.
+    """Join stored and added cases in order, along ``axis``: -1, or -2 if members are on the last.
 
     If the model knows an added case already, and ``enters`` (L, t) marks the added case, then the
     added case replaces the stored case. Without ``enters``, it only replaces missing values.
