@@ -147,7 +147,7 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError for GPU arrays that a task does not accept, or that are mixed with others.
+    """Raise TypeError for GPU arrays, if a task does not accept them or others are not on the GPU.
 
     A task that accepts GPU arrays has an attribute ``on_device`` with the value True. An attribute
     ``description`` describes the task in messages.

@@ -25,8 +25,8 @@ def over_cases(
 ) -> tuple[xr.DataArray, ...]:
     """Apply an array function to values with all cases on one last axis.
 
-    Values have only one number per case, so they are small enough to join Dask chunks along the
-    cases. Some of the values may lack dimensions. If an entry of ``out`` equals ``dims``, the
+    The function joins Dask chunks along the cases, because values with one number per case are
+    small. Some of the values may lack dimensions. If an entry of ``out`` equals ``dims``, the
     result has one value per case.
     """
     every = {d: n for value in values for d, n in value.sizes.items()}

@@ -59,7 +59,7 @@ class Progress:
         return f"{self._told:.0%}" if levels or self._told else ""
 
     def update(self, *, end: str = "") -> None:
-        """Print a bar or a line if one is due, or the text ``end`` after earlier output."""
+        """Print a bar or a line if one is due; print ``end`` only if there was earlier output."""
         with self._lock:
             now, has_bar = clock(), _has_bar()
             if not self.shown or now - self.start < QUIET or (end and self.printed is None):

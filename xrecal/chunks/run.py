@@ -440,7 +440,7 @@ def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.Dat
 def _missing_attrs(
     array: xr.DataArray, label: Hashable, indexed: Sequence[xr.DataArray]
 ) -> Mapping[Any, Any]:
-    """Return attributes for a label without attributes, from the first array with attributes."""
+    """Return attributes for a label that lost its attributes, from one of the original arrays."""
     if array.coords.variables[label].attrs:
         return {}
     variables = (one.coords.variables.get(label) for one in indexed)

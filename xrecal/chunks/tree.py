@@ -155,7 +155,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Function that joins results; it takes the result of a chunk out of an array with one object."""
+    """Function that joins results; it first takes each result out of its array with one entry."""
 
     __name__ = "join"
 

@@ -119,7 +119,9 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Return cases and status bits, from values that are not absurdly large; see :func:`cases_of`.
+    """Return cases and status bits, from arrays without absurdly large values.
+
+    See :func:`cases_of` for the parameters.
 
     A case without a date is unusable if a covariate needs the date. The median of the record
     replaces other missing covariates.

@@ -48,7 +48,7 @@ ALIEN = 0.9
 """Novelty above which even one forecast causes a warning, as it is far from all past forecasts."""
 
 SEEN = "the largest that the model has seen"
-"""Words of warnings for the value with which new values are compared."""
+"""Words by which warnings name the value that they compare new values with."""
 
 NewForecast = tuple[Form, FittedVariable]
 

@@ -138,7 +138,10 @@ def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers 
 
 
 def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
-    """Return the names of the models of a hindcast; raise ValueError if weights are impossible."""
+    """Return the names of the models of a hindcast.
+
+    Raises ValueError if a fit cannot learn weights of these models.
+    """
     if method.variables is not None:
         raise ValueError(
             "exchangeable=False is for variables that are neither recalibrated jointly nor "

@@ -137,7 +137,7 @@ class SharedChunks:
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Return covariates that may be missing or broken, from all chunks at a location."""
+        """Return the covariates that may be missing or broken, joined over chunks at a location."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable

@@ -275,7 +275,7 @@ def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -
 def _in_time(
     number: IntArray, usual: FloatArray, packed: npt.NDArray[Any], *fits: Shared | None
 ) -> InTime | None:
-    """Return the fits by the number of known dates; None if a fit is missing."""
+    """Return an object that finds fits by the number of known dates; None if a fit is missing."""
     from xrecal.arrays.shared.held_out import InTime
     from xrecal.arrays.shared.passes import without_sums
 

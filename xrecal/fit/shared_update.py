@@ -44,7 +44,7 @@ def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Orde
     Raises
     ------
     ValueError
-        If an observation differs from the known one, which cannot be subtracted from sums.
+        If an observation has changed, because the old value cannot be subtracted from sums.
     """
     fitted, pairs = grown.fitted, grown.pairs
     method, pool, state = as_shared(fitted.method), fitted.pool, fitted.state

@@ -149,7 +149,7 @@ def _update_variable(
 
 
 def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, list[FittedVariable]]:
-    """Return the new cases of a variable in order, and the other variables of its joint fit."""
+    """Return new cases of a variable in order of time, and the other variables of a joint fit."""
     fitted = model.variables[name]
     group = {other: paired[other] for other in fitted.jointly or (name,)}
     group = common_cases(group) if fitted.jointly else group

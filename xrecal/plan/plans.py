@@ -34,7 +34,7 @@ class TaskPlan:
     variable: Hashable | None
     work: Kind
     cases: int
-    """Number of calibration cases of a location, including pooled ones."""
+    """Number of calibration cases of a location, including cases pooled from other locations."""
     members: int
     forecasts: int
     """Number of new or held-out forecasts of a location; 0 for a fit."""
