@@ -128,8 +128,8 @@ def _take_control() -> None:
     """Let the calling thread set limits.
 
     Recent versions of threadpoolctl accept limits only from the first thread that sets a limit, and
-    silently ignore those of other threads. After one fit with NumPy, tasks in Dask's threads would
-    use all BLAS threads.
+    silently ignore those of other threads. Without this function, tasks in Dask's threads would use
+    all BLAS threads after a fit with NumPy in the main thread.
     """
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):

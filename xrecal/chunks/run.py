@@ -1,4 +1,4 @@
-"""Tasks: functions from named arrays of one chunk of places to named arrays.
+"""Tasks: functions that take arrays of one chunk of places by name, and return such arrays.
 
 :func:`run` passes labelled arrays to a task and labels its results, on NumPy and on Dask. A task
 takes groups of arrays by name, each (L, ...) with the L places of its chunk on the first axis. The

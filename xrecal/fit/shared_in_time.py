@@ -1,4 +1,4 @@
-"""A law of errors that all places share and that keeps learning, with versions for each date.
+"""A law of errors that all places share and that keeps learning, with a version for each date.
 
 The version of a date is the law that was known when the forecasts of this date were issued. The law
 follows from sums over dates. The state stores the sums over those dates that were known when the

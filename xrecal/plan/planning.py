@@ -220,7 +220,7 @@ def _refuse_splits_of_many(held_out: HeldOut) -> None:
     ):
         raise ValueError(
             f"splits of a fit {pool} of many cases are fitted one after the other, and have no "
-            "plan; plan one fit: leave by out"
+            "plan; plan one fit: leave out the argument by"
         )
 
 
