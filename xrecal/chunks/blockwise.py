@@ -22,7 +22,7 @@ _lock = threading.Lock()
 _tasks_running = 0
 
 _limiter: Any = None
-"""Limit that threadpoolctl has set while tasks run; it can restore the previous number."""
+"""Object of threadpoolctl that limits BLAS while tasks run, and can restore the previous limit."""
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
@@ -55,7 +55,7 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
 
 
 def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
-    """Raise ValueError if dimensions or coordinates of a forecast have names of the result."""
+    """Raise ValueError if dimensions or coordinates have names that the result needs."""
     taken = {*names}
     for name in (name for name in given if name in taken):
         renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"
@@ -128,8 +128,8 @@ def _take_control() -> None:
     """Let the calling thread set limits.
 
     Recent versions of threadpoolctl accept limits only from the first thread that sets a limit, and
-    silently ignore those of other threads. After one fit with NumPy, tasks in Dask's threads would
-    use all BLAS threads.
+    silently ignore those of other threads. Without this function, tasks in Dask's threads would use
+    all BLAS threads after a fit with NumPy in the main thread.
     """
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -147,7 +147,7 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError for GPU arrays that a task does not accept, or that are mixed with others.
+    """Raise TypeError for GPU arrays, if a task does not accept them or others are not on the GPU.
 
     A task that accepts GPU arrays has an attribute ``on_device`` with the value True. An attribute
     ``description`` describes the task in messages.
@@ -181,9 +181,10 @@ def on_device(array: xr.DataArray | xr.Variable) -> bool:
 
 
 def sample(array: xr.DataArray | xr.Variable) -> Any:
-    """Return the values of an array or, for a Dask array, an empty array like its chunks.
+    """Return the values of an array or, for a Dask array, an empty array of the type of its chunks.
 
-    The result shows the array library. The function reads no values from files.
+    The result shows the library of the array: NumPy or CuPy. The function reads no values from
+    files.
     """
     data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)

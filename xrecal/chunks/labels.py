@@ -1,4 +1,4 @@
-"""Names of the labels along dimensions."""
+"""Names of the coordinates that label dimensions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import xarray as xr
 
 
 def labels_along(array: xr.DataArray, dims: Iterable[Hashable]) -> set[Hashable]:
-    """Return the names of the labels along dimensions; a stacked dimension has several names."""
+    """Return the names of the coordinates that label ``dims``: several for a stacked dimension."""
     own = set(dims)
     stacked = (array.xindexes.get_all_coords(d) for d in own if d in array.xindexes)
     return own.union(*stacked)

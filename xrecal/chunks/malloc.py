@@ -9,7 +9,7 @@ import sys
 TRIMMED_BY_DASK = "65536"
 """Value of MALLOC_TRIM_THRESHOLD_ in Dask's workers, unless the user sets another value."""
 KEPT_BYTES = 128 * 2**20
-"""Bytes of freed memory that malloc keeps at the end of each heap. Each thread has a heap."""
+"""Bytes of freed memory that malloc keeps at the end of each heap, its memory for one thread."""
 MAPPED_BYTES = 32 * 2**20
 """Size in bytes from which a freed piece of memory still returns to the system immediately."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h

@@ -25,9 +25,9 @@ def over_cases(
 ) -> tuple[xr.DataArray, ...]:
     """Apply an array function to values with all cases on one last axis.
 
-    There is one number per case, so the function joins Dask chunks along the cases. Some of the
-    values may lack dimensions. If an entry of ``out`` equals ``dims``, the result has one value per
-    case.
+    The function joins Dask chunks along the cases, because values with one number per case are
+    small. Some of the values may lack dimensions. If an entry of ``out`` equals ``dims``, the
+    result has one value per case.
     """
     every = {d: n for value in values for d, n in value.sizes.items()}
     whole = [

@@ -59,7 +59,7 @@ class Progress:
         return f"{self._told:.0%}" if levels or self._told else ""
 
     def update(self, *, end: str = "") -> None:
-        """Print a bar or a line if one is due, or the text ``end`` after earlier output."""
+        """Print a bar or a line if one is due; print ``end`` only if there was earlier output."""
         with self._lock:
             now, has_bar = clock(), _has_bar()
             if not self.shown or now - self.start < QUIET or (end and self.printed is None):
@@ -165,7 +165,7 @@ def counted(steps: Collection[T]) -> Iterator[T]:
 
 @contextmanager
 def stage(number: int, total: int) -> Iterator[None]:
-    """Count step ``number`` of ``total`` as progress, outside a loop; the first number is 0."""
+    """Count a ``with`` block as step ``number`` of ``total`` steps; the first number is 0."""
     progress = _own()
     if progress is None:
         yield

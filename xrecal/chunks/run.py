@@ -1,4 +1,4 @@
-"""Tasks: functions from named arrays of one chunk of places to named arrays.
+"""Tasks: functions that take arrays of one chunk of places by name, and return such arrays.
 
 :func:`run` passes labelled arrays to a task and labels its results, on NumPy and on Dask. A task
 takes groups of arrays by name, each (L, ...) with the L places of its chunk on the first axis. The
@@ -33,8 +33,8 @@ Task: TypeAlias = Callable[..., Named]
 """A task: a function with an argument ``group={name: array}`` for each group of its inputs."""
 Inputs: TypeAlias = Mapping[str, Mapping[Any, tuple[Array, Sequence[Hashable]]]]
 """Arrays by group and name, each with its core dimensions: the axes after the axis of places. All
-other dimensions are looped over. The first array must have all looped dimensions, except those of
-``EACH``."""
+other dimensions are looped dimensions: their positions are the places of a task. The first array
+must have all looped dimensions, except those of ``EACH``."""
 Outputs: TypeAlias = Mapping[Any, tuple[Mapping[Hashable, int], npt.DTypeLike]]
 """Descriptions of results by name: core dimensions with their sizes, and the type."""
 
@@ -140,9 +140,9 @@ def total(
 ) -> xr.DataArray:
     """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
-    The task adds up its own chunk, and returns one array (1, T, n) of int64. Sums of integers do
-    not depend on their order. ``out`` has the last dimension of this array. Other parameters are as
-    for :func:`run`.
+    The task adds up its own chunk, and returns one array (1, T, n) of int64. The sum of integers
+    does not depend on the order of the chunks. ``out`` has the last dimension of this array. Other
+    parameters are as for :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)
@@ -166,7 +166,7 @@ def total(
 def with_core_last(
     array: xr.DataArray, loops: Sequence[Hashable], each: Sequence[Hashable] = (EACH,)
 ) -> tuple[xr.DataArray, tuple[Hashable, ...]]:
-    """Return an array with the dimensions ``loops`` first, and its core dimensions.
+    """Put the dimensions ``loops`` of an array first; return the array and its core dimensions.
 
     The array keeps only its labels, because the other coordinates of several arrays may differ. The
     core dimensions are ``each``, and then all dimensions that are not in ``loops``.
@@ -190,7 +190,7 @@ def labelled(array: Array) -> xr.DataArray:
 def looped_sizes(
     arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, int]:
-    """Return the dimensions that are looped over, with their sizes."""
+    """Return the looped dimensions, which are not core dimensions, with their sizes."""
     pairs = zip(arrays, core, strict=True)
     return {d: n for array, own in pairs for d, n in array.sizes.items() if d not in own}
 
@@ -206,8 +206,8 @@ def labels_for_messages(
 ) -> dict[Hashable, xr.DataArray]:
     """Return the labels along each looped dimension, or positions if there are no labels.
 
-    Each task gets only the labels of its chunk, so an error can name these labels, and the graph
-    need not hold those of all locations in every task. Without Dask the result is empty.
+    Each task gets the labels of its chunk, so that an error can name them. It does not get the
+    labels of other chunks, which would make the graph large. Without Dask the result is empty.
     """
     if not any(map(is_lazy, arrays)):
         return {}
@@ -396,7 +396,7 @@ def _flat(
     rest: tuple[int, ...],
     own: bool,
 ) -> npt.NDArray[Any]:
-    """Put all places of the chunk on one axis: return (L, ...), or (L, T, ...) with ``own``."""
+    """Put all places of the chunk on one axis: return (L, ...) or, if ``own``, (L, T, ...)."""
     array = _in_rows(array)
     lead, core = array.shape[: array.ndim - n_core], array.shape[array.ndim - n_core :]
     if own:
@@ -419,7 +419,7 @@ def _shaped(
 
 
 def _without_names(array: Array, new: set[Hashable]) -> Array:
-    """Return an array without coordinates that have names of new dimensions; labels stay."""
+    """Drop coordinates with names of new dimensions, except those that label dimensions."""
     if isinstance(array, xr.Variable):
         return array
     taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
@@ -440,7 +440,7 @@ def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.Dat
 def _missing_attrs(
     array: xr.DataArray, label: Hashable, indexed: Sequence[xr.DataArray]
 ) -> Mapping[Any, Any]:
-    """Return attributes for a label that has none, from the first array that has some for it."""
+    """Return attributes for a label that lost its attributes, from one of the original arrays."""
     if array.coords.variables[label].attrs:
         return {}
     variables = (one.coords.variables.get(label) for one in indexed)

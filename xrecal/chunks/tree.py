@@ -70,7 +70,7 @@ def joined_chunks(
 
 
 def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Join results one after the other, in the order of Dask's tree, so that bits are equal."""
+    """Join results without Dask, in the same order as :func:`_tree`, to get the same last bits."""
     levels: list[list[Any]] = []
     for result in results:
         level = 0
@@ -92,8 +92,8 @@ def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
     """Return the joined chunks of an array of objects, as one Delayed; each task joins a few.
 
     The function writes the graph directly, because a Delayed for each join would gather the whole
-    graph each time. It does not optimise the graph, because the same pass would then differ between
-    two graphs, and run again.
+    graph each time. It does not optimise the graph. Optimisation would give the tasks of one pass
+    other names in another graph, so Dask would run them twice.
     """
     from dask.base import tokenize
     from dask.core import flatten
@@ -155,7 +155,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Function that joins results. The result of a chunk may be the only item of an array."""
+    """Function that joins results; it first takes each result out of its array with one entry."""
 
     __name__ = "join"
 

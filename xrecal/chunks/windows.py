@@ -33,9 +33,9 @@ def overlapped(
 
 
 def _chunks(dim: Hashable, depth: int, cut: Sequence[xr.DataArray], size: int) -> tuple[int, ...]:
-    """Return the chunks along a dimension of the first array that has several chunks there.
+    """Return the chunks along a dimension, from the first array with several chunks along it.
 
-    No chunk is shorter than half a window.
+    The function merges chunks that are shorter than half a window with their neighbours.
     """
     from dask.array.overlap import ensure_minimum_chunksize
 

@@ -1,4 +1,7 @@
-"""Join added cases with the cases of a fitted model: arrays, order, dates and positions."""
+"""Join the cases that an update adds with the stored cases of a model.
+
+With a pool, each date has one case at each pooled position, which is a place or a lead.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from .shared_places import PLACES, place_labels
 from .state import Groups, arrays_of_cases
 
 Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
-"""Coordinates along the dimension of the cases, by name."""
+"""Coordinates of the cases by name, each as a dimension, labels and attributes."""
 
 ADDED = "xrecal_added"
 """Dimension of the added cases."""
@@ -29,8 +32,8 @@ ADDED_MEMBER = "xrecal_added_member"
 """Dimension of the members of the added cases."""
 
 DATES = ("year", "season", "days", "month_day", "day")
-"""Fields of a CaseAxis that may have one value per date. Steps are left out, as joined dates get
-new numbers."""
+"""Fields of a :class:`CaseAxis`, the dates of cases, that :func:`join_axes` joins. The field
+``step`` is not joined, because the steps of the joined cases have other numbers."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class Order:
     known: IntArray
     """(t,) position of each added case among the stored cases, -1 for a new case."""
     order: IntArray
-    """(n,) index of each case, in order of time, in an array of the stored cases and then the added
-    cases."""
+    """(n,) indexes of the cases, in order of time. An index counts the stored cases first, and then
+    the added cases."""
 
     @property
     def has_known(self) -> bool:
@@ -56,14 +59,14 @@ class Order:
 
     @property
     def slots(self) -> IntArray:
-        """(t,) position of each added case, if new cases follow the stored ones as they arrive."""
+        """(t,) position of each added case in an array of the stored cases, then the new cases."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
     def at_positions(self, k: int) -> Order:
-        """Return the order of cases if each date has one case at each of k positions.
+        """Return the order of the cases of a pool, in which each date has a case at k positions.
 
-        The cases of a date are next to each other.
+        The k cases of a date are next to each other.
         """
         position = np.arange(k)
         known = np.where(
@@ -74,7 +77,7 @@ class Order:
 
 
 def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordinates]:
-    """Return the order of stored and added dates, and the labels of all cases, ascending.
+    """Return the order of stored and added dates, and the sorted labels of all cases.
 
     Raises
     ------
@@ -114,7 +117,7 @@ def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray
 
 
 def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
-    """Return the order of the cases of two pandas indexes, and all labels, ascending."""
+    """Return the order of the cases that two pandas indexes label, and the sorted labels."""
     known = kept.get_indexer(added)
     of_new = np.flatnonzero(known < 0)
     both = kept.append(added[of_new])
@@ -124,7 +127,7 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
 
 
 def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
-    """Return arrays (..., added, ...) of the added cases of each fit, in the form of a state."""
+    """Return arrays (..., added, ...) of the added cases of each fit, in the form of the state."""
     added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
     if pool is None:
         return added
@@ -138,7 +141,7 @@ def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
 
 
 def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
-    """Return the stored observations (..., added) of the added cases, NaN for new cases."""
+    """Return the stored observation of each added case (..., added); NaN for a new case."""
     at = kept.isel({CASE: np.maximum(order.known, 0)})
     seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
     known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]
@@ -146,7 +149,10 @@ def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
 
 
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
-    """Return the dates of stored and ``added`` cases together, as far as both have dates."""
+    """Return the dates of the stored and the ``added`` cases, joined in order of time.
+
+    The result has only the fields (such as the year) that both have.
+    """
     kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
@@ -158,7 +164,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
-    """Return the labels of the pooled position of each case, for a number of dates."""
+    """Return labels of the pooled position (place or lead) of each case of ``n_dates`` dates."""
     k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {

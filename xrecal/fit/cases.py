@@ -35,13 +35,16 @@ OBSERVATIONS = "observations"
 
 
 def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mapping[str, Parameter]:
-    """Return the parameters of a method by name; ``periods`` has periods of its covariates."""
+    """Return descriptions of the fitted parameters of a method, by name.
+
+    ``periods`` has the period of each covariate of the method.
+    """
     return _parameters_of(method, count_features(periods))
 
 
 @lru_cache(maxsize=256)
 def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Return cached parameters of a method: a pool has a hundred, and calls need them often."""
+    """Return descriptions of parameters from a cache, because a pool has a hundred of them."""
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
@@ -58,19 +61,20 @@ def cases_of(
     Parameters
     ----------
     forecasts : mapping
-        Parts of the forecasts (L, n, m).
+        Parts of the forecasts (L, n, m) by name, such as members and weights.
     observed : mapping
         Observations (L, n) by number: first those of the variable itself, then those of the
         variables that are recalibrated jointly with it.
     covariates : mapping
-        Covariates (L, n).
+        Covariates (L, n) by name.
     axis : CaseAxis
         Dates of the cases.
     periods : mapping
         Period of each covariate that the method uses, by name; None if it is not circular.
     largest : array, shape (L,), optional
-        Largest value that the model has seen at each place, to find absurdly large values. By
-        default each value is compared with all other values of the place.
+        Largest absolute value that the model has seen at each place. A much larger value is absurd
+        and counts as missing. By default the function compares each value with all other values of
+        the place.
     """
     parts, values, filled = without_absurd(forecasts, list(observed.values()), largest)
     cases, flags = usable_cases(parts, values, covariates, axis, periods)
@@ -85,9 +89,9 @@ def without_absurd(
     """Replace absurdly large members (L, n, m) and observations (L, n) by NaN.
 
     The last result marks the locations (L,) with such values. The function compares values with the
-    ``largest`` (L,) value that a model has seen, or by default with one another. It compares each
-    array of vectors alone, because variables may have different units. Arrays on a GPU stay
-    unchanged.
+    ``largest`` (L,) value that a model has seen, or by default with one another. If forecasts are
+    vectors, the function compares values only within each array, because variables may have
+    different units. Arrays on a GPU stay unchanged.
     """
     own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
     arrays = [*(parts[name] for name in own), *observed]
@@ -115,7 +119,9 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Return cases and status bits, from values that are not absurdly large; see :func:`cases_of`.
+    """Return cases and status bits, from arrays without absurdly large values.
+
+    See :func:`cases_of` for the parameters.
 
     A case without a date is unusable if a covariate needs the date. The median of the record
     replaces other missing covariates.
@@ -136,7 +142,7 @@ def usable_cases(
 
 
 def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types of the stored parts of forecasts by name; quantiles get weights, too."""
+    """Return data types of the stored parts of forecasts by name; quantiles get weights, too."""
     types = {name: part.dtype for name, part in parts.items() if name != "levels"}
     return types | ({"weights": types["loc"]} if "levels" in parts else {})
 
@@ -159,11 +165,11 @@ class Kept(NamedTuple):
     forecasts: Named
     """Parts (L, n, m) of the forecasts, by name."""
     observations: FloatArray
-    """(L, n)"""
+    """(L, n) observations of the cases"""
     covariates: Named
-    """(L, n) by name"""
+    """(L, n) values of each covariate, by name"""
     fitted: Named
-    """Parameters, ``n_cases`` and ``status`` by name."""
+    """Fitted parameters, ``n_cases`` and ``status`` by name."""
 
     def cases(self, periods: Mapping[str, float | None], axis: CaseAxis) -> Cases:
         """Return the cases, with the dates ``axis`` and the covariates in ``periods``."""
@@ -171,7 +177,7 @@ class Kept(NamedTuple):
         return Cases(forecasts, self.observations, self.known_covariates(periods), axis)
 
     def known_covariates(self, periods: Mapping[str, float | None]) -> Covariates:
-        """Return the covariates of the cases that ``periods`` names."""
+        """Return the covariates of the cases; ``periods`` has the names of these covariates."""
         values = [self.covariates[name] for name in periods]
         return covariates_of(values, periods, self.observations)
 
@@ -215,7 +221,7 @@ def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Return forecasts (L, n, m) from their parts.
+    """Return forecasts (L, n, m) as one object, from the arrays of their parts by name.
 
     For vectors, the last axis has the members of the first variable, then those of the second, and
     so on. A member that is missing in one variable counts as missing in all variables.
@@ -237,10 +243,12 @@ def in_blocks(
 ) -> Iterator[list[FloatArray]]:
     """Yield products (l, T, ...) of forecasts for one block of l locations after another.
 
-    A block is so small that its weights fit into the workspace. If a location has many forecasts,
-    the function divides these into parts, too. A part may need four times the workspace, because
-    each part rebuilds the fit. ``products`` takes slices of the locations and of the forecasts.
-    ``shape`` is the number of locations, and the number of forecasts at each location.
+    A block is a group of locations, so small that the weights of its forecasts fit into the
+    workspace, a fixed number of bytes. If one location has too many forecasts for that, the
+    function computes them in parts, one after another. Each part must rebuild the fit of the
+    location, so parts may be larger: up to four times the workspace. ``products`` takes slices of
+    the locations and of the forecasts. ``shape`` is the number of locations, and the number of
+    forecasts at each location.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -271,5 +279,5 @@ def own_members(method: Method) -> str:
 
 
 def is_part(name: str) -> bool:
-    """Return whether an array of the state has a part of the calibration forecasts."""
+    """Return whether the array of the state with this name is a part of the stored forecasts."""
     return name in ("loc", "scale", "weights") or name.startswith(VECTOR)

@@ -1,7 +1,8 @@
-"""Common regrets of places, from a first pass over a sample of the places.
+"""Common regrets (means of the regrets of places), which a first pass over some places computes.
 
-The tasks of the second pass get the common regrets along with their own cases, so the result does
-not depend on chunks or on the order of places.
+The first pass runs the method at a sample of the places. The second pass fits all places. Its tasks
+get the common regrets along with their own cases, so the result does not depend on chunks or on the
+order of places.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 SAMPLE = 64
-"""Number of places in the sample. The random error of a mean over the sample is an eighth of that
-of one place."""
+"""Number of places in the sample. The random error of a mean over 64 places is an eighth of the
+error of one place."""
 
 RANK = "rank"
-"""Name of the group with the ranks (L,) of places in the sample, -1 for other places."""
+"""Name of the group of inputs with the ranks (L,) of places in the sample, -1 for other places."""
 
 TIMELINES = "timelines"
 FIRST_PASS = "the first pass over places"
 
 NOTHING: Named = MappingProxyType({})
-"""A group without arrays."""
+"""Group of inputs without arrays."""
 
 
 class Recording(Protocol):
-    """A task on a chunk of places that can also run the first pass."""
+    """A task on a chunk of places that can also compute common regrets in the first pass."""
 
     @property
     def method(self) -> Method:
@@ -66,13 +67,13 @@ class Recording(Protocol):
         """Period of each covariate by name; None if it is not circular."""
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return the common regrets of the places in each round."""
+        """Return the common regrets of the places, one entry for each round (fit or update)."""
 
 
 def with_common_regrets(
     task: Recording, given: Inputs, form: Form, places: Sequence[Hashable]
 ) -> tuple[dict[str, Any], dict[str, xr.DataArray]]:
-    """Return the inputs of a task, with common regrets of places if its method needs these.
+    """Return the inputs of a task, with common regrets of places if the method needs these.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ def with_common_regrets(
     Returns
     -------
     tuple
-        The inputs, and the parameters that all places share. A single place has no such parameters.
+        The inputs, and the parameters that all places share. There are no such parameters for a
+        single place, or if the method needs no common regrets.
     """
     along = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     shape = [along[d] for d in places]
@@ -131,7 +133,10 @@ def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
 def _ranks(
     given: Inputs, order: IntArray, places: Sequence[Hashable], shape: Sequence[int]
 ) -> xr.DataArray:
-    """Return ranks of the first places with observations, in the given order; -1 elsewhere."""
+    """Return the rank of each place in the sample; -1 for places outside the sample.
+
+    The sample has the first places with observations, in the given order.
+    """
     observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
     there = labelled(observed).notnull().any([d for d in observed.dims if d not in places])
     there = there.drop_vars(list(there.coords))
@@ -177,7 +182,7 @@ def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
 
 
 def _sampled(**given: Named) -> tuple[IntArray, dict[str, dict[Any, npt.NDArray[Any]]]]:
-    """Return the ranks of sampled places of a chunk, and their arrays by group and name."""
+    """Return the ranks of the sampled places of a chunk, and the arrays of these places."""
     ranks = given.pop(RANK)[0]
     at = np.flatnonzero(ranks >= 0)
     return ranks[at], {g: {name: a[at] for name, a in of.items()} for g, of in given.items()}

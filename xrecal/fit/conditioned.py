@@ -38,12 +38,12 @@ def checked(
 
 
 def names_in(given: Given) -> tuple[str, ...]:
-    """Return the names of all given covariates; a covariate that is a forecast has two names."""
+    """Return the names of all given covariates; one that is a forecast gives mean and spread."""
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 
 def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
-    """Return the method with ``condition_on``, if it has this field and its value is None."""
+    """Return the method with ``condition_on`` set, if the method has this field with value None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
@@ -51,7 +51,7 @@ def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Metho
 
 
 def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
-    """Return the method with names of mean and spread for each covariate that is a forecast."""
+    """Return the method with two names, of mean and spread, for a covariate that is a forecast."""
     changes: dict[str, object] = {}
     own = names_of(method.condition_on)
     wide = tuple(dict.fromkeys(n for name in own for n in names.get(name, (name,))))
@@ -64,12 +64,12 @@ def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
 
 
 def _names_some(method: Method) -> bool:
-    """Return whether a method, or a component of a pool, sets ``condition_on``, even to nothing."""
+    """Return whether ``condition_on`` of a method, or of a component of a pool, is not None."""
     return any(one.condition_on is not None for one in (method, *method.mixed))
 
 
 def _is_open(method: Method) -> bool:
-    """Return whether a method is a pool that decides by dates of cases if it uses the season."""
+    """Return whether a method is a pool that uses the season if the dates of cases allow this."""
     of_season = getattr(method, "settles_covariates", False)
     return of_season and method.condition_on is None and getattr(method, "methods", None) is None
 
@@ -92,7 +92,7 @@ def settled(
 def name_some(
     methods: Iterable[Method], condition_on: str | tuple[str, ...] | None, given: Given
 ) -> bool:
-    """Return whether ``methods``, or ``condition_on`` for all of them, name a given covariate."""
+    """Return whether ``condition_on`` or one of ``methods`` names one of the given covariates."""
     named = {*names_of(condition_on), *(n for method in methods for n in method.covariates)}
     return not named.isdisjoint(names_in(given))
 
@@ -100,8 +100,8 @@ def name_some(
 def used_by(method: Method, given: Given, *, named: bool) -> Given:
     """Return the covariates that a checked method conditions on.
 
-    A pool that decides if it uses the season conditions on all given covariates, unless ``named``
-    is true: methods name some of these.
+    A pool that decides if it uses the season conditions on all given covariates. This does not hold
+    if ``named`` is true, which means that some method of the user's call names given covariates.
     """
     if not named and _is_open(method):
         return given

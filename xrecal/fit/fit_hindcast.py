@@ -118,8 +118,8 @@ def fit(
         all places share one CKME, which learns the errors of their forecasts. In a LinearPool this
         CKME is one more component at each place, and in an OnlinePool it is one more expert.
         Methods that do not compare cases with one another, such as EMOS, learn from all cases.
-        With more than 1500 cases, windows raise an error, and so do settings that the shared CKME
-        does not have.
+        With more than 1500 cases, ``fit`` raises an error for windows, and for settings that the
+        shared CKME does not have.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind. The method compares
         forecasts as ensembles of vectors, each variable in units of its spread. A past case has one
@@ -166,7 +166,7 @@ def fit(
     All dimensions except the calibration and the member dimension are locations. Each location has
     a fit of its own unless ``pool`` joins locations. The fit does not change its inputs.
     Cross-validation holds out pooled cases of one date together, and counts gaps in dates. With
-    windows the fitted state stores the cases of each location once for every window that has it.
+    windows the fitted state stores a case once for every window that contains its location.
 
     If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
     as far as its record determines these. The fit learns the errors around the centre, in units of
@@ -228,7 +228,7 @@ def fit_group(
     min_samples: int,
     choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
-    """Fit variables that differ only in their observations.
+    """Fit one variable, or the variables of a joint fit, which differ only in their observations.
 
     ``observed`` has the attributes of the observations by variable.
     """
@@ -318,8 +318,8 @@ def prepare(
 ) -> Prepared:
     """Prepare the cases of a variable: their pool, dates, covariates and features of places.
 
-    ``in_splits`` means that each fit will get only some dates and pool its own cases. The result
-    then has a pool of all positions, one entry per date, and named members without weights.
+    ``in_splits`` means that each fit will get only some dates and pool its own cases. The cases of
+    the result are then not pooled yet, and named members (models) have no weights yet.
     """
     dim = pairs.dim
     assert dim is not None
@@ -387,7 +387,7 @@ def _require_use(
 
 
 def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> None:
-    """Raise ValueError if no place can have enough cases, counting all pooled positions."""
+    """Raise ValueError if no fit can have enough cases; a pooled fit counts those of all places."""
     if pairs.n_matched * (n_positions or 1) >= min_samples:
         return
     each = "" if n_positions is None else f", at {n_positions} pooled positions each,"
@@ -413,7 +413,7 @@ def _with_shared(
     pool: Pool,
     members: NamedMembers | None,
 ) -> Prepared:
-    """Prepare pools at each place, of one shared component and of the place's own components."""
+    """Prepare the pool of each place: its own components, and one that all places share."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)

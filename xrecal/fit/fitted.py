@@ -33,8 +33,8 @@ MODEL, MODEL_PARTS = "calibration_model", ("model_weight", "model_offset")
 """Dimension of named models in the state, and names of the arrays along this dimension."""
 
 SEEN, ABOUT = "seen", "covariates"
-"""Name of the array with ranges of covariates, in a fit that stores sums. Its attribute ``ABOUT``
-describes these covariates."""
+"""Name of the array with ranges of covariates in a shared fit, and name of the attribute of this
+array that describes the covariates."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
@@ -66,11 +66,11 @@ class FittedVariable:
     leads: MatchedLeads | None = None
     """Leads, and the number of cases with an observation at each lead; None without leads."""
     jointly: tuple[Hashable, ...] = ()
-    """Variables recalibrated jointly, including this one."""
+    """Names of the variables that are recalibrated jointly, including this one."""
     selected: Places | None = None
-    """Positions of these fits among all fits of the model, if only some fits were selected.
+    """Positions of these fits among all fits of the model, by dimension; None if no fit is missing.
 
-    A stored model does not have this field.
+    Files with models do not have this field.
     """
 
     def __repr__(self) -> str:
@@ -78,22 +78,22 @@ class FittedVariable:
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Descriptions of the arrays of the state with choices and fitted parameters, by name."""
+        """Descriptions of those arrays of the state that hold choices or fitted parameters."""
         return parameters_of(self.method, self.periods)
 
     @property
     def members(self) -> str:
-        """Name of the array of the state with the members of the variable, if the fit stores it."""
+        """Name of the array with the members of the variable; a state may lack this array."""
         return own_members(self.method)
 
     @property
     def arrays(self) -> dict[str, xr.Variable]:
-        """Arrays of the state without labels, for tasks; there may be hundreds."""
+        """Arrays of the state by name, without labels, because tasks do not need labels."""
         return {str(name): self.state.variables[name] for name in self.state.data_vars}
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
-        """Period of each covariate of forecasts, also of those that identify the place."""
+        """Periods of all covariates of a forecast by name, also of those that show its place."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property
@@ -107,7 +107,7 @@ class FittedVariable:
 
     @property
     def observed(self) -> xr.DataArray:
-        """Known observations (..., case) at each location; in a shared fit, of all its places."""
+        """Known observations (..., case) of each fit; those of a shared fit are of all places."""
         observed = self.state["observations"]
         if not self.method.by_sums:
             return observed
@@ -120,8 +120,8 @@ class FittedVariable:
     def climatology(self) -> xr.DataArray:
         """Observations (..., case) that make up the climatology of each location.
 
-        Places with one fit share one climatology. With windows, neighbours do not count. The result
-        has no coordinates of the cases.
+        Places that share a fit also share the climatology. With windows, the climatology has no
+        observations of neighbours. The result has no coordinates of the cases.
         """
         cases = slice(None) if self.pool is None else self.pool.own_cases
         own = self.observed.isel({CASE: cases})
@@ -129,7 +129,7 @@ class FittedVariable:
 
     @property
     def n_positions(self) -> int:
-        """Number of cases per date in the state, which is the number of pooled positions.
+        """Number of cases per date in the state, equal to the number of pooled positions.
 
         A shared fit has one case per date.
         """

@@ -49,7 +49,7 @@ By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 LONGEST_MONTH = 31 * SECONDS["day"]
 
 EACH_LEAD = "the delay of each lead"
-"""Text about the gap of a model that learns from each forecast once the forecast has verified."""
+"""Text for the gap of a model that learns from each forecast once its observation is known."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Splits:
 
     by: By
     gap: Span | None = 0
-    """None means the lead time for models that are updated, and 0 for other models."""
+    """None means a gap of the lead time if the model is updated, and no gap otherwise."""
     blocks: int = 5
     window: Span | None = None
     every: Span | None = None
@@ -67,9 +67,9 @@ class Splits:
     year_start: str | int | None = None
     """Start of a year, as users type it."""
     refit: Span | None = None
-    """Time between two fits of a model that is updated in between."""
+    """Time between two fits of a model; updates come between these fits."""
     updates: bool = False
-    """True if a model is updated instead of refitted each time."""
+    """True if a model learns from new cases by updates, not by a new fit each time."""
     choose: Choose = TOGETHER
     """Places that choose their settings together, as in ``fit``."""
     features: str | Sequence[str] = ()
@@ -135,7 +135,7 @@ def _plain(value: object) -> str:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Forecasts of each case of a hindcast, by fits that have not learned from this case."""
+    """Held-out forecasts of a hindcast: the fit that forecasts a case has not learned from it."""
 
     given: Form
     """Raw forecasts, in the order of the user's hindcast."""
@@ -143,7 +143,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """For each case, the first later case that is issued after the observation is known.
+    """For each case, the position in time of the first case issued after its observation is known.
 
     None unless the model learns from cases as they verify.
     """
@@ -176,7 +176,7 @@ class HeldOut:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type in which values are compared with thresholds; models use it, too."""
+        """Floating type of issued members, in which values are compared with thresholds."""
         pairs = self.prepared.pairs
         return dtype_of_members(self.prepared.method, pairs.form, pairs.observations)
 
@@ -187,13 +187,13 @@ class HeldOut:
         extras: Sequence[xr.DataArray | KnownName] = (),
         dtypes: Sequence[npt.DTypeLike] | None = None,
     ) -> tuple[xr.DataArray, ...]:
-        """Apply a reduction to the held-out forecasts.
+        """Apply a reduction, such as a score, to the held-out forecasts.
 
-        Each result has its dimensions in ``out`` in place of the members.
-
-        ``extras`` are arrays over cases in the order of time, locations and further dimensions, or
-        names of facts that a task knows about its cases. There is one task for each chunk of
-        locations.
+        A reduction replaces the dimension of the members by other dimensions. ``out`` has these
+        dimensions for each result, with their sizes. ``extras`` are further inputs of the
+        reduction. Such an input is an array over cases (in order of time), locations and perhaps
+        other dimensions, or the name of a fact about the cases; see :data:`KnownName`. There is one
+        task for each chunk of locations.
         """
         pairs, steps, given = self.prepared.pairs, self._steps, given_cases(self.prepared)
         arrays = {i: extra for i, extra in enumerate(extras) if not isinstance(extra, str)}
@@ -232,14 +232,17 @@ class HeldOut:
 
     @property
     def _steps(self) -> int:
-        """Number of steps for the progress: 2 if work on all places precedes the loop, else 1."""
+        """Number of steps of the progress: 2 if work on all places precedes the loop, or else 1."""
         own, choose = self.prepared.pairs, self.splits.choose
         searched = (one for one in self.folds if one.sharing is None)
         pairs = ((one.method, replace(own, pool=one.pool)) for one in searched)
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """Return joint choices and weights of named models, from the training cases of each fit."""
+        """Return the joint choices of places, and the weights of named models, for each fit.
+
+        Both come from the training cases of the fit.
+        """
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -258,10 +261,10 @@ class HeldOut:
     def _learned_by(self, one: Round) -> Prepared:
         """Return the cases from which places choose the settings of a fit together.
 
-        These are the training cases whose distance in time to all predicted cases is larger than
-        the longest lead, because one observation verifies forecasts of several starts. If the model
-        learns from cases as they verify, it uses only observations that are known at the issue of
-        the first predicted case.
+        A training case is left out if its distance in time to a predicted case is at most the
+        longest lead, because both may have the same observation. If the model learns from cases as
+        they verify, the function instead keeps all training cases. It then replaces observations
+        that are not known at the issue of the first predicted case by NaN.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -301,7 +304,10 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Return the number of each case in the user's order, and the number of each location."""
+        """Return numbers of cases and of locations, which count these in the user's hindcast.
+
+        The numbers of the cases are sorted by the time of the cases.
+        """
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)
         return [cases if order is None else cases.isel({self.dim: order}), *location]

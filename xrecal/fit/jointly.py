@@ -94,7 +94,7 @@ def read_joint_names(
 
 
 def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
-    """Return the period of each variable: the user's value, or else that of its attribute."""
+    """Return the period of each variable: from the user, or else from the variable's attribute."""
     given = period if isinstance(period, Mapping) else {}
     unknown = [name for name in given if name not in paired]
     if unknown:
@@ -127,7 +127,7 @@ def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -
 
 
 def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
-    """Reduce the observations of a group to the labels that all of them have.
+    """Reduce the observations of several variables to the labels that all these variables have.
 
     The function compares observations dimension by dimension, so their dimensions may differ from
     those of the forecasts. Forecasts stay unchanged.

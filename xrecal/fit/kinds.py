@@ -1,4 +1,7 @@
-"""Kinds of places that choose their settings together, and a sample of each kind."""
+"""Kinds of places that choose their settings together, and a sample of the places of each kind.
+
+Places of one kind are alike in bounds, skill, number of cases and size of errors.
+"""
 
 from __future__ import annotations
 
@@ -25,38 +28,39 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import cases_of
 
 Choose: TypeAlias = Hashable | Sequence[Hashable]
-"""Places that choose together: all of a kind ("together"), none ("each"), or those along named
-dimensions."""
+"""Places that choose their settings together: all places of a kind ("together"), no places
+("each"), or the places along named dimensions."""
 
 TOGETHER, EACH = "together", "each"
 
 SAMPLE = 64
-"""Largest number of places of a kind at which settings are searched. The random error of a mean
-over these places is an eighth of that of one place."""
+"""Largest number of places of a kind at which the fit searches settings. The random error of a mean
+over 64 places is an eighth of the error of one place."""
 
 OF_A_KIND = 16
-"""Least number of places of a kind that choose together, if there are several kinds."""
+"""Least number of places that a kind must have to choose together, if there are several kinds."""
 
 KINDS = 16
 """Largest number of kinds whose places choose together; places of rarer kinds choose alone."""
 
 LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
-"""Bits of a kind for bounds and skill; number of classes of record lengths and of errors."""
+"""Bits that mark a lower bound, an upper bound and skill in the code of a kind. ``CLASSES`` is the
+number of classes into which record lengths, and errors, are sorted."""
 
 LEAST_ERROR = 1e-6
-"""Least size of errors, relative to departures from climatology; smaller errors count as this."""
+"""Least relative size of errors in :func:`_error`; smaller errors count as errors of this size."""
 
 SIGNIFICANT = 2.0
-"""A lead has skill if the correlation of forecasts and observations exceeds this value. The unit is
-the standard error at one place, and the correlation is a mean over the places."""
+"""A lead has skill if the correlation of forecasts and observations is larger than this many
+standard errors. The correlation is a mean over places; the standard error is that of one place."""
 
 
 @dataclass(frozen=True)
 class Together:
-    """Places that choose together."""
+    """Places that choose their settings together."""
 
     dims: tuple[Hashable, ...]
-    """Dimensions along which places share choices."""
+    """Dimensions of the places that choose together."""
     order: IntArray
     """(P,) numbers of the places along these dimensions, in the order of sampling"""
     sizes: tuple[int, ...]
@@ -64,9 +68,10 @@ class Together:
     """Position of the dimension of leads among these dimensions; None without leads"""
 
     def among(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Return the kind of each place, -1 if it chooses alone, and a mask of the sample.
+        """Return the number of the kind of each place, and a mask of the sampled places.
 
-        Both results have the leading axes and the dimensions of places of ``facts``.
+        A place that chooses alone has the number -1. Both results have the shape of the arrays in
+        ``facts``.
         """
         lead = facts["n_cases"].shape[: -len(self.sizes)]
         flat = {name: a.reshape(math.prod(lead), -1) for name, a in facts.items()}
@@ -79,7 +84,7 @@ class Together:
         return kind.reshape(shape), sample.reshape(shape)
 
     def _of_group(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Return the kinds of the places (P,) of one group, and a mask of the sample."""
+        """Do the work of :meth:`among` for the P places at one position of the leading axes."""
         n_cases = facts["n_cases"]
         enough = n_cases >= max(min_samples, 2)
         kind, sample = np.full(n_cases.size, -1, np.int8), np.zeros(n_cases.size, np.bool_)
@@ -198,16 +203,17 @@ class KindTask:
 
 
 def _halvings(values: FloatArray) -> IntArray:
-    """Return classes (n,) of positive values: 0 from half of the largest up, 1 from a quarter up.
+    """Sort positive values (n,) into classes by their share of the largest value.
 
-    Further classes continue in this way.
+    Class 0 has values from 1/2 of the largest value up, class 1 from 1/4 up, class 2 from 1/8 up,
+    and so on.
     """
     halvings = np.ceil(np.log2(values.max() / values)) - 1
     return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
 
 
 def _with_larger(classes: IntArray) -> IntArray:
-    """Return classes (n,) of errors, in which each rare class has joined the nearest frequent one.
+    """Merge each rare class of errors with the nearest frequent class; return the classes (n,).
 
     If all classes are rare, they stay unchanged.
     """
@@ -219,9 +225,10 @@ def _with_larger(classes: IntArray) -> IntArray:
 
 
 def _error(mean: FloatArray, observed: FloatArray) -> float:
-    """Return the mean size of n errors, as a share of that of departures from climatology.
+    """Return the mean size of n errors, as a share of the mean size of departures of observations.
 
-    The median error is subtracted first. The result is at most 1.
+    Errors are measured from their median, and departures from the median observation. The result is
+    at most 1.
     """
     there = np.isfinite(mean) & np.isfinite(observed)
     if not there.any():

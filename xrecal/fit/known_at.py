@@ -102,7 +102,7 @@ def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataA
 
 
 def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | None) -> bool:
-    """Return whether a coordinate has starts of forecasts: by its name, or as there are leads."""
+    """Return whether a coordinate has starts of forecasts, as its name or existing leads show."""
     if start not in roles.obj.coords:
         return False
     return roles.is_start(start) or read_times(roles, dim, name="forecast") is not None
@@ -111,7 +111,7 @@ def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | Non
 def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
     """Return the position of the last date that is known at each start, -1 if none is known.
 
-    Dates must be in order.
+    ``dates`` must be in ascending order.
 
     Raises
     ------

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""Names of facts about the cases of a round, besides their distributions: observations (L, T),
+"""Names of facts about the cases of a round, which a reduction may need: observations (L, T),
 numbers of the cases in the order of time (L, T), raw forecasts (L, T, m), and training observations
 (L, N) of the location itself."""
 
@@ -43,16 +43,16 @@ numbers of the cases in the order of time (L, T), raw forecasts (L, T, m), and t
 class Fold(NamedTuple):
     """A method, and the positions in time of its training cases and of the cases to predict.
 
-    If cases are pooled, each position is that of a date.
+    If cases are pooled, these are the positions of their dates.
     """
 
     method: Method
     train: IntArray
     test: IntArray
     pool: Pool | None = None
-    """Positions whose cases one fit learns from."""
+    """Places or leads whose cases one fit learns from; None without a pool."""
     sharing: Sharing | None = None
-    """Facts about the shared component, if each position has a pool with one."""
+    """Facts about the component that all places share, if the method has such a component."""
 
     @property
     def n_cases(self) -> int:
@@ -61,7 +61,7 @@ class Fold(NamedTuple):
 
     @property
     def pooled(self) -> Pool | None:
-        """Positions whose cases one fit joins; None if each position has its own fit."""
+        """Places or leads whose cases one fit joins; None if each of them has its own fit."""
         return self.pool if self.sharing is None else None
 
 
@@ -69,20 +69,21 @@ class Round(NamedTuple):
     """One round of the loop: cases to learn from, and then cases to predict."""
 
     fit: Fold | None
-    """Split with method and pool, if the round starts with a fit; None if it has an update."""
+    """Split with method and pool, if the model is fitted in this round; None if it is updated."""
     learn: IntArray
     test: IntArray
     common: Record | Timeline | None = None
-    """Record that collects the regrets of places, or common regrets of places, in this round."""
+    """In a first pass: record that collects the regrets of places. In the second pass: the common
+    regrets that follow from this record."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A reduction of held-out distributions, with its inputs and results."""
+    """A reduction (such as a score) of held-out distributions, with its inputs and results."""
 
     reduction: Callable[..., tuple[FloatArray, ...]]
     takes: tuple[KnownName | int, ...]
-    """Inputs that follow the distributions: names of facts, or numbers of further arrays."""
+    """Arguments after the distributions: names of facts, or numbers of arrays among the extras."""
     sizes: tuple[tuple[int, ...], ...]
     """Lengths of the last axes of each result."""
     dtypes: tuple[npt.DTypeLike, ...]
@@ -94,7 +95,7 @@ class Wanted:
 
 
 class _Model(NamedTuple):
-    """A model after some rounds: its split, its cases on the dates ``dates``, and its fit."""
+    """A model after some rounds: its split, its cases, their ``dates``, and its fit."""
 
     fold: Fold
     cases: Cases
@@ -105,15 +106,18 @@ class _Model(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Cases of a block of B fits: training cases, and cases at the places that the fits serve."""
+    """Cases of a block, which is B fits that the loop makes together.
+
+    These are training cases of the fits, and cases at the places that the fits serve.
+    """
 
     cases: Cases
     """(B, n k) training cases, sorted by date and then by position"""
     served: Cases
     """(B t, n) cases at the t places that each fit serves"""
     known: tuple[FloatArray, FloatArray] | None
-    """For each training case and each served case, the first case that is issued after its
-    observation is known."""
+    """Two arrays, for training cases and for served cases. Each has the position in time of the
+    first case that is issued after the observation of a case is known."""
     extras: Named
     """(B t, n, ...) further inputs of the reduction"""
     choices: Mapping[int, Named]
@@ -126,8 +130,9 @@ class LoopTask:
 
     Each fit gets only the cases of its round, so no choice of a method can depend on other cases.
     Distances are computed among all cases together, so other cases affect only the rounding of
-    distances. Arrays of pooled cases are (L, pooled dimensions, n, ...). Each fit joins positions
-    as ``fit`` does, so no position reveals the observation at another position.
+    distances. Arrays of pooled cases are (L, pooled dimensions, n, ...). Each fit joins the pooled
+    positions date by date, as ``fit`` does. So a date that is held out is held out at all pooled
+    positions.
     """
 
     rounds: Sequence[Round]
@@ -163,7 +168,7 @@ class LoopTask:
         }
 
     def _parted(self, given: Mapping[str, Named]) -> tuple[dict[str, Named], dict[int, Named]]:
-        """Return the groups of arrays without joint choices, and the joint choices by round."""
+        """Return the groups of arrays without the joint choices, and the joint choices by round."""
         names = {choices_group(number): number for number in range(len(self.rounds))}
         rest = {group: of for group, of in given.items() if group not in names}
         return rest, {names[group]: of for group, of in given.items() if group in names}
@@ -174,7 +179,7 @@ class LoopTask:
         return next(one.fit.method for one in reversed(self.rounds) if one.fit is not None)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return the common regrets of these places in each round, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets in each round."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False) for _ in self.rounds]
@@ -198,7 +203,7 @@ class LoopTask:
         choices: Mapping[int, Named],
         inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
-        """Yield the cases of some fits at a time, so that their copies fit into the workspace."""
+        """Yield the cases of some fits at a time; their copies fit into a fixed workspace."""
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -348,8 +353,8 @@ class LoopTask:
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
         """Return the results (B t, T, ...) for the cases that a round predicts.
 
-        The function computes weights for a block of fits at a time. If one fit has many forecasts,
-        it computes them for a part of these forecasts at a time.
+        The function computes the weights of some fits at a time. If one fit has many forecasts, the
+        function computes the weights of some of these forecasts at a time.
         """
         method, cases, served = model.fold.method, model.cases, block.served
         new = replace(served, squared=None).as_new(test)
@@ -389,7 +394,7 @@ class LoopTask:
 
 
 def choices_group(number: int) -> str:
-    """Return the name of the group with the joint choices of a round."""
+    """Return the name of the group of inputs with the joint choices of a round."""
     return f"{OF_PLACE}_{number}"
 
 

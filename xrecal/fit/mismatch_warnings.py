@@ -45,10 +45,10 @@ novel for a fit to 30 cases, and 1 in 1000 for a fit to 300 cases. More forecast
 values have heavy tails."""
 
 ALIEN = 0.9
-"""Novelty above which a single forecast gets a warning: far from all past forecasts."""
+"""Novelty above which even one forecast causes a warning, as it is far from all past forecasts."""
 
 SEEN = "the largest that the model has seen"
-"""Words of warnings for the value with which new values are compared."""
+"""Words by which warnings name the value that they compare new values with."""
 
 NewForecast = tuple[Form, FittedVariable]
 
@@ -63,7 +63,7 @@ def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "foreca
 
 
 def _warn(messages: Iterable[str | None]) -> None:
-    """Issue each message as a warning, but equal messages once; ignore None."""
+    """Issue one warning for each different message; ignore None."""
     for message in dict.fromkeys(messages):
         if message is not None:
             warn(message)
@@ -116,7 +116,7 @@ def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two labels differ; equal numbers may differ in type or be written as text."""
+    """Return whether two labels differ: in value if both are numbers, or else in their text."""
     if _are_numbers(a) and _are_numbers(b):
         return bool(a.to_numpy() != b.to_numpy())
     return _text(a) != _text(b)
@@ -126,10 +126,10 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
     """Warn about forecasts in memory that are far from all values that their fit has learned from.
 
     Far means that the distance to the range of the hindcast's members is larger than the width of
-    this range. The range is that over all locations together; for normal distributions it is the
-    range of their means. There is no warning for variables on a circle, nor for methods that do not
-    store the hindcast, such as EMOS. Lazy forecasts and lazy fits cause no warning either, because
-    the function does not compute them.
+    this range. The range covers all locations together; for normal distributions it is the range of
+    their means. There is no warning for variables on a circle, nor for methods that do not store
+    the hindcast, such as EMOS. Lazy forecasts and lazy fits cause no warning either, because the
+    function does not compute them.
     """
     for form, fitted in forecasts:
         learned = _learned(fitted)
@@ -149,7 +149,7 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
 
 
 def _learned(fitted: FittedVariable) -> xr.DataArray | None:
-    """Return the members of the hindcast; None if they are not stored, or on a circle."""
+    """Return the members of the hindcast; None if the fit has none, or for a circular variable."""
     if fitted.attrs.get(PERIOD) is not None:
         return None
     return fitted.state.get(fitted.members)
@@ -301,7 +301,7 @@ def _far_from(
 def _outside(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Mark leads outside the range of known leads; leads between known ones are allowed."""
+    """Mark leads outside the range of known leads; do not mark leads between known ones."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 

@@ -38,9 +38,9 @@ from .shared_places import (
 
 
 def with_new_places(form: Form, fitted: FittedVariable) -> FittedVariable:
-    """Return the pools at the places of a forecast, in the order of the forecast.
+    """Return the fitted pools (mixtures) at the places of a forecast, in the forecast's order.
 
-    At a new place the shared component has all the weight.
+    At a new place the component that all places share has all the weight.
 
     Raises
     ------
@@ -82,9 +82,10 @@ def dims_of_places(fitted: FittedVariable) -> tuple[Hashable, ...]:
 
 
 def _taken(state: xr.Dataset, d: Hashable, at: IntArray, part: xr.DataArray) -> xr.Dataset:
-    """Select positions of a state along a dimension, with the coordinates of a forecast there.
+    """Select positions of a state along a dimension, and add the coordinates of a forecast.
 
-    A new place has position -1, and gets the values of the first place for now.
+    A new place has position -1. It gets the values of the first place, until
+    :func:`_without_record` replaces them.
     """
     taken = state.isel({d: np.maximum(at, 0)})
     along = [n for n, c in taken.coords.items() if d in c.dims]
@@ -105,7 +106,7 @@ def _features_at(form: Form, fitted: FittedVariable, new: xr.DataArray) -> xr.Da
 def _without_record(
     fitted: FittedVariable, state: xr.Dataset, new: xr.DataArray, features: xr.DataArray
 ) -> xr.Dataset:
-    """Fill a state of pools at new places, where the shared component gets all the weight."""
+    """Fill the state at new places, where the component of all places gets all the weight."""
     component, parameters = component_of_all(fitted.method), fitted.parameters
     alone = [label == component.label for label in parameters["pool_weight"].labels]
     given: dict[str, Any] = {
@@ -130,7 +131,11 @@ def _without_record(
 def _usual_records(
     fitted: FittedVariable, state: xr.Dataset, new: xr.DataArray
 ) -> dict[Hashable, xr.DataArray]:
-    """Return the covariates of cases; new places get the range and the median of all places."""
+    """Return the stored covariates, filled at new places, which have no cases yet.
+
+    At a new place the first two values are the ends of the range over all places, and all other
+    values are the median over all places.
+    """
     component = component_of_all(fitted.method)
     names = as_shared(component.method).breakable
     if not names:
@@ -161,13 +166,13 @@ class Grown(NamedTuple):
     pairs: Pairs
     covariates: dict[str, xr.DataArray]
     labels: Mapping[str, xr.Variable] = {}
-    """Labels and names of all places of a shared fit, coordinates of its state"""
+    """Labels and names of all places of a shared fit, as coordinates of its state"""
     features: FloatArray = np.empty((0, 0))
     """Features of the new places of a shared fit"""
 
 
 def grows(fitted: FittedVariable) -> bool:
-    """Return whether an update may bring cases at only some places of the fit, or at new places."""
+    """Return whether an update may have cases at only some places of the fit, or at new places."""
     if not (fitted.method.by_sums or fitted.method.has_shared):
         return False
     return len(dims_of_places(fitted)) == 1
@@ -176,7 +181,7 @@ def grows(fitted: FittedVariable) -> bool:
 def with_all_places(
     fitted: FittedVariable, pairs: Pairs, covariates: Mapping[str, xr.DataArray]
 ) -> Grown:
-    """Return added cases at all places of a fit, and then at new places, sorted by their labels.
+    """Return added cases at the places of a fit, followed by those at new places, sorted by label.
 
     Raises
     ------
@@ -223,7 +228,7 @@ def with_all_places(
 def _with_rows(
     fitted: FittedVariable, form: Form, part: xr.DataArray, d: Hashable, new: IntArray
 ) -> FittedVariable:
-    """Return pools with further places, which are at the positions ``new`` of a hindcast."""
+    """Return fitted pools with more places: those at the positions ``new`` of a hindcast."""
     size = fitted.state.sizes[d]
     rows = xr.DataArray(np.arange(size + new.size) >= size, dims=[d])
     at = np.concatenate([np.arange(size), np.zeros(new.size, np.int64)])
@@ -262,7 +267,7 @@ def _all_labels(
 def _at_all(
     pairs: Pairs, covariates: Mapping[str, xr.DataArray], d: Hashable, source: IntArray
 ) -> tuple[Pairs, dict[str, xr.DataArray]]:
-    """Return cases and covariates at positions ``source`` of a hindcast, NaN where it is -1."""
+    """Return cases and covariates at positions ``source`` of a hindcast; NaN for a position -1."""
     there = xr.DataArray(source >= 0, dims=[d])
 
     def at_all(array: xr.DataArray) -> xr.DataArray:

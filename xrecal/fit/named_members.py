@@ -1,8 +1,8 @@
 """Members that are named models: their weights and offsets, and matching by name.
 
-With ``exchangeable=False`` every method gets weighted ensembles, from which the offsets of the
-models are subtracted. Places that choose together share one set of weights; each fit has its own
-offsets.
+The offset of a model is its mean difference from the weighted mean of all models. With
+``exchangeable=False`` every method gets weighted ensembles, from which the offsets are subtracted.
+Places that choose together share one set of weights; each fit has its own offsets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NamedMembers(NamedTuple):
         return NamedMembers(*(one.isel({MODEL: at}) for one in self))
 
     def inputs(self, pool: Pool | None) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
-        """Return arrays for tasks; all positions with windows of their own get the same values."""
+        """Return the arrays as inputs of tasks; with windows, all positions get the same values."""
         own: dict[Hashable, int] = {}
         if pool is not None and pool.windows:
             own = dict(zip(pool.dims, pool.sizes, strict=True))
@@ -138,7 +138,10 @@ def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers 
 
 
 def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
-    """Return the names of the models of a hindcast; raise ValueError if weights are impossible."""
+    """Return the names of the models of a hindcast.
+
+    Raises ValueError if a fit cannot learn weights of these models.
+    """
     if method.variables is not None:
         raise ValueError(
             "exchangeable=False is for variables that are neither recalibrated jointly nor "
@@ -170,7 +173,7 @@ def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
 def _sums(
     core: Core, bias: xr.DataArray, together: Sequence[Hashable], n_members: int, what: str
 ) -> xr.DataArray:
-    """Return products of errors, added up over the places that choose together."""
+    """Return products of errors of two models, summed over the places that choose together."""
     from xrecal.arrays.baselines.named_members import sums_size
 
     alone = [d for d in core["members"][0].dims if d not in (*together, CASES, MEMBERS)]
@@ -183,7 +186,7 @@ def _sums(
 
 
 def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
-    """Return a small array in one chunk along some dimensions."""
+    """Return an array with one Dask chunk along ``dims``; the array must be small."""
     return array.chunk(dict.fromkeys(dims, -1)) if array.chunks is not None and dims else array
 
 
@@ -203,7 +206,7 @@ def weighed(
 ) -> tuple[Pairs, NamedMembers | None]:
     """Return cases for a method, and the weights of models.
 
-    In splits the cases stay unchanged, and there are no weights yet.
+    ``in_splits`` leaves the cases unchanged, because each split learns its own weights later.
     """
     if in_splits:
         if not method.exchangeable:
@@ -283,7 +286,7 @@ def _without_absurd(cases: Named) -> dict[str, FloatArray]:
 
 
 class _SumTask:
-    """Task that adds up products of errors: from cases (L, T, ...) to sums (1, T, ...)."""
+    """Task that adds up products of errors of two models: cases (L, T, ...) to sums (1, T, ...)."""
 
     def __call__(self, cases: Named, learned: Named) -> dict[Any, Any]:
         from xrecal.arrays.baselines.named_members import error_sums
@@ -300,7 +303,7 @@ class _SumTask:
 
 @dataclass(frozen=True)
 class _WeightTask:
-    """Task that computes weights of models from sums of products of errors."""
+    """Task that computes weights of models from the sums of :class:`_SumTask`."""
 
     n_dates: int
     n_members: int

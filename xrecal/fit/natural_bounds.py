@@ -69,8 +69,9 @@ def _may_have_bound(
 ) -> bool:
     """Return whether values in memory are near 0 but never below 0, and no attribute decides.
 
-    Near means that the distance to 0 is smaller than the range of the values. The result is False
-    if many values are equal to the smallest one, because the fit finds such a bound itself.
+    Near means that the smallest observation is closer to 0 than to the largest observation. The
+    result is False if many values are equal to the smallest one, because the fit finds such a bound
+    itself.
     """
     if any("standard_name" in of for of in attrs) or _has_both_signs(*attrs):
         return False
@@ -89,8 +90,8 @@ def _may_have_bound(
 def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[Method, str | None]:
     """Return the method and a note; the method gets the bound 0 if values are never negative.
 
-    The bounds that a user sets stay, including ``bounds=None``. If no attribute decides, the note
-    mentions values that may have this bound.
+    The bounds that a user sets stay, including ``bounds=None``. If no attribute decides, but the
+    values look as if they had this bound, the note mentions it.
     """
     if not isinstance(method, Settings) or method.variables is not None:
         return method, None

@@ -52,10 +52,10 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
     Parameters
     ----------
     fitted : FittedVariable
-        The function computes the observations of this variable if they are lazy.
+        Variable with the known observations, which the function computes if they are lazy.
     pairs : Pairs
-        Cases in the order of time. The function reads forecasts with new observations, because a
-        model does not learn from a forecast without members.
+        Cases in the order of time. The function reads the forecasts of new observations, because a
+        new observation counts only if its forecast has members.
     """
     k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
@@ -83,7 +83,7 @@ def _compared(given: Any, known: Any) -> tuple[Any, Any]:
 def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
     """Mark forecasts (..., added, member) that have a member.
 
-    The function reads only the forecasts in ``which``, and marks all others.
+    The function reads only the forecasts in ``which``, and marks all others without reading them.
     """
     bare = forecasts.drop_vars(list(forecasts.coords))
     some = bare.isel({ADDED: which}).notnull().any(ADDED_MEMBER).compute()
@@ -156,7 +156,7 @@ def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: Cas
 
 
 def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> Iterator[str]:
-    """Yield remarks on cases in the future, and on gaps."""
+    """Yield remarks on cases in the future, and on long times without cases."""
     new = order.known < 0
     label = _labels(pairs)
     if label is None or dates.days is None or fitted.axis.days is None or not new.any():

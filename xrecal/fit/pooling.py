@@ -1,7 +1,7 @@
 """Pooling: one fit learns from the cases of several locations, if each alone has too few.
 
 :func:`read_pool` reads the argument of the user. :class:`PooledTask` then joins the cases of
-locations, for a block of fits at a time.
+locations, for some fits at a time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_pool(
 def by_labels(pool: Pool, form: Form) -> Pool:
     """Return the pool with all positions, or those of the window, sorted by their labels.
 
-    Labels come from the index along a dimension, or else from its coordinates.
+    Labels come from the index along a dimension, or else from other coordinates along it.
     """
     shape = pool.sizes if pool.widths is None else pool.widths
     keys: list[IntArray] = []
@@ -82,7 +82,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
-    """Return ranks of the labels along a dimension, from its index or else each coordinate."""
+    """Return ranks of the labels along a dimension: of its index, or else of each coordinate."""
     import pandas as pd
 
     parts = form.parts.values()
@@ -165,7 +165,7 @@ class _SameCases:
 
 
 def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
-    """Return coordinates of the state: those of each pooled case or, with windows, of locations."""
+    """Return coordinates of the state: labels of pooled cases or, with windows, of locations."""
     coords = {n: c for part in form.parts.values() for n, c in part.coords.items()}
     if pool.own_fits:
         return {
@@ -186,19 +186,20 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
 
 
 def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Return labels and names along a dimension, from any part of a forecast."""
+    """Return labels and names of the positions along a dimension, from any part of a forecast."""
     parts = reversed([part for part in form.parts.values() if dim in part.dims])
     return {name: c for part in parts for name, c in naming(part, dim).items()}
 
 
 @dataclass(frozen=True)
 class PooledTask:
-    """Task that joins the cases of locations and passes them on, for a block of fits at a time.
+    """Task that joins the cases of locations and passes them on to another task.
 
     Inputs are (L, pooled dimensions, date, ...). :attr:`task` gets the cases (B, n k, ...) of B
-    fits. Results are (L, ...) or, with windows, (L, pooled dimensions, ...). So the cases of all
-    windows, which are many times larger than the input, are never in memory at once. In overlapping
-    chunks, results are zero at positions that are not ``inside``.
+    fits at a time. So the cases of all windows, which are many times larger than the input, are
+    never in memory at once. Results are (L, ...) or, with windows, (L, pooled dimensions, ...). In
+    overlapping chunks, ``inside`` marks the positions of the chunk itself; results are zero at all
+    other positions.
     """
 
     task: Task
@@ -291,7 +292,7 @@ def _at_positions(
 def of_all_positions(
     results: npt.NDArray[Any], shape: tuple[int, ...], inside: npt.NDArray[np.bool_] | None
 ) -> npt.NDArray[Any]:
-    """Put results (fits inside, ...) into arrays of all locations and positions; zero elsewhere."""
+    """Put results of fits at positions ``inside`` into arrays of all positions; zero elsewhere."""
     xp, rest = namespace(results), results.shape[1:]
     if inside is not None:
         among = xp.zeros((shape[0], inside.size, *rest), dtype=results.dtype)
@@ -302,6 +303,6 @@ def of_all_positions(
 
 
 def as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Reshape arrays (B, k, n, ...) to cases (B, n k, ...), by date and then by position."""
+    """Reshape arrays (B, k, n, ...) to cases (B, n k, ...), sorted by date, then by position."""
     by_date = np.swapaxes(at_positions, 1, 2)
     return by_date.reshape((len(at_positions), -1, *by_date.shape[3:]))

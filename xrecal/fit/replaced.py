@@ -1,7 +1,9 @@
 """Missing or broken covariates of forecasts: a status of each forecast, and a warning.
 
-A value is broken if it is outside the plausible range of the record. The median of the record
-replaces missing and broken values; see :class:`xrecal.methods.covariates.Covariates`.
+A value is broken if it is outside the plausible range of the record, which is the covariate in past
+cases. The median of the record replaces missing and broken values; see
+:class:`xrecal.methods.covariates.Covariates`. A shared fit stores no cases, so it stores the usual
+values of each covariate, such as median and range.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Bit of a status that all covariates without a bit of their own share."""
+"""Last bit of a status. All covariates for which no bit is left share this bit."""
 
 SHOWN = 6
 """Largest number of covariates in a warning."""
 
 OF_ALL = 0
-"""Name of the array of usual values. It is a number, because covariates have texts as names."""
+"""Name of the array of usual values: a number, because the names of covariates are texts."""
 
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
@@ -41,9 +43,10 @@ def replaceable(fitted: FittedVariable) -> dict[str, int]:
 
 
 def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Hashable]]]:
-    """Return arrays of the state, with core dimensions, to compare covariates of forecasts with.
+    """Return the arrays of the state that show the usual values of covariates.
 
-    These are covariates of the cases or, if places share a fit, usual values of the covariates.
+    These arrays, with their core dimensions, are covariates of past cases. In a shared fit, one
+    array has the usual values themselves.
     """
     if fitted.method.by_sums:
         usual = fitted.arrays[USUAL]
@@ -56,8 +59,8 @@ def status_of_forecasts(
 ) -> xr.DataArray | None:
     """Return the bits of the replaced covariates of each forecast; None if this fit replaces none.
 
-    The result has the locations of the fit, and those of the dimensions ``each`` of the forecast
-    that a covariate has. The result has no labels.
+    The result has the locations of the fit. It also has those dimensions in ``each``, such as
+    starts, that a covariate has. It has no labels.
     """
     bits = replaceable(fitted)
     if not bits:

@@ -22,7 +22,7 @@ from xrecal.methods.settings_html import folded, framed, settings_table, table
 from .fitted import Fitted, FittedVariable
 
 Fact: TypeAlias = tuple[str, str]
-"""Label and text of a fact."""
+"""A fact about a fitted variable: its label and its text."""
 
 
 def describe_recalibrator(model: Fitted) -> str:
@@ -99,7 +99,7 @@ def _lazy(status: xr.DataArray) -> str:
 
 
 def _chosen(fitted: FittedVariable) -> list[Fact]:
-    """Return the choices of the method: one fact for each parameter, over all locations."""
+    """Return the choices of the method: one fact for each parameter, for all locations together."""
     state = fitted.state
     parameters = fitted.parameters
     of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
@@ -179,7 +179,7 @@ def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
 
 
 def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
-    """Return the share of each label, as a mean over the locations, largest first."""
+    """Return the mean share of each label over the locations as text, largest share first."""
     values = shares.to_numpy().reshape(-1, len(labels))
     complete = values[~np.isnan(values).any(-1)]
     if complete.size == 0:

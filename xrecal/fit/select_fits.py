@@ -51,9 +51,10 @@ def match_variables(
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Match the variables of a forecast with their fits, and check the variables.
 
-    The fits are those at the leads and locations of the forecast. A scalar coordinate becomes a
-    dimension of length one, which :func:`as_given` removes from results. With ``read_values``, the
-    function reads forecasts in memory once, to warn about values far from the hindcast.
+    Each variable gets the fits at the leads and locations of the forecast. A scalar coordinate
+    becomes a dimension of length one, which :func:`as_given` removes from results. With
+    ``read_values``, the function reads forecasts in memory once, to warn about values far from the
+    hindcast.
     """
     if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
         raise TypeError(
@@ -168,7 +169,7 @@ def along_single(form: Form, fitted: FittedVariable) -> Form:
 
 
 def as_given(result: xr.DataArray, fitted: FittedVariable, forecast: Labelled) -> xr.DataArray:
-    """Return a result without the dimension of a single lead or place, like the forecast."""
+    """Remove from a result the dimension of a lead or place that is a scalar in the forecast."""
     single = [d for d in single_dims(fitted, forecast) if d in result.dims]
     return result.isel(dict.fromkeys(single, 0))
 
@@ -241,7 +242,7 @@ def _selected_along(
 
 
 def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Dataset:
-    """Cut a lazy state into the chunks of a forecast, as a selection may have any chunks."""
+    """Cut a lazy state into the chunks of a forecast, because selecting fits changes chunks."""
     cut = {d: sizes for d, sizes in part.variable.chunksizes.items() if d == dim}
     if not cut:
         return state

@@ -1,4 +1,4 @@
-"""Pools at each place, with one component that all places share."""
+"""Pools (mixtures of methods) at each place, with one component that all places share."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Sharing(NamedTuple):
 
     method: SharedCKME
     features: FloatArray
-    """(P, k) features of places, by the numbers of the places"""
+    """(P, k) features of places, in the order of the numbers of the places"""
     order: IntArray
-    """(P,) positions, in the order in which the fit learns the cases of one date"""
+    """(P,) positions in the array, in the order in which the fit learns the cases of one date"""
     numbers: IntArray
     """(P,) number of the place at each position"""
     sizes: Mapping[Hashable, int]
     """Sizes of the pooled dimensions."""
     together: Together | None
-    """Places of a fit that choose together; None if each chooses alone."""
+    """Places of a fit that choose settings together; None if each place chooses alone."""
 
 
 def sharing(
@@ -108,9 +108,10 @@ def fit_sharing(
 
 
 def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
-    """Return the fits that were available when each of n dates was issued.
+    """Return the fits that were available when the forecast of each of n dates was issued.
 
-    ``part`` (n,) has the part of each date. The bounds of the variable come from all cases.
+    The folds of cross-validation consist of parts; ``part`` (n,) is the number of the part of each
+    date. The bounds of the variable come from all cases.
     """
     from xrecal.arrays.shared.held_out import in_time
 

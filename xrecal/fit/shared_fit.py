@@ -1,4 +1,7 @@
-"""Shared fit: passes over the cases of many places, chunk by chunk, add up the sums of one fit."""
+"""Shared fit of many places, from sums over all cases.
+
+A pass over the cases reads them chunk by chunk, and adds up the sums.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,11 @@ if TYPE_CHECKING:
 
 
 def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
-    """Return the lazy or computed state of a shared fit at each location that is not pooled.
+    """Return the lazy or computed state of a shared fit.
 
-    Each case of the state is a date. The state has observations (date, place), with which updates
-    compare theirs.
+    If some dimensions of locations are not pooled, each position along these has its own shared
+    fit. Each case of the state is a date. The state has observations (date, place), with which
+    updates compare theirs.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -62,8 +66,9 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
 
 
 IN_SAME_PIECES = 2**25
-"""Largest number of ensemble values for which sums have the same bits whatever the chunks are. With
-more values, the last bits depend on the chunks, but these need not be in memory together."""
+"""With at most this many ensemble values, the fit cuts arrays into pieces of a fixed size, so sums
+have the same bits for any chunks of the user. With more values, the fit uses the user's chunks.
+These need not be in memory together, but the last bits of the sums depend on them."""
 
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name, each with its core dimensions."""
@@ -104,7 +109,8 @@ class SharedChunks:
         """Set the dates and places of the cases; ``first`` is the first array of the cases."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Arrays over dates for functions of a chunk: numbers, parts and weights, and others."""
+        """Arrays over dates that functions of a chunk get: numbers of dates, parts of folds,
+        weights, and others."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -124,14 +130,14 @@ class SharedChunks:
     ) -> Any:
         """Call ``function`` with cases and dates of each chunk at a location, and join the results.
 
-        The first object in ``given`` has the usual values of covariates. The function gets the
-        other objects.
+        The first object in ``given`` has the usual values of covariates, such as the median. The
+        other objects are further arguments of the function.
         """
         task = _ChunkOfCases(function, self.method, self.periods)
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Return covariates that may be missing or broken, from all chunks at a location."""
+        """Return the covariates that may be missing or broken, joined over chunks at a location."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable
@@ -164,7 +170,7 @@ class SharedChunks:
         return joined_chunks(task, join, here, given, step=step, what=what, read_again=again)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
-        """Cut arrays into pieces of a fixed size, as for arrays in memory, whatever the chunks."""
+        """Cut lazy arrays into pieces of the size that pieces of arrays in memory have."""
         pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
 
         def cut(array: xr.DataArray) -> xr.DataArray:
@@ -195,7 +201,7 @@ class SharedChunks:
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
-        """Return arrays of the state, from arrays by name of each location, perhaps Delayed."""
+        """Return the arrays of the state; ``fits`` has those of each location, perhaps Delayed."""
         of_places = self.method.of_places
         periods = {name: p for name, p in self.periods.items() if name not in of_places}
         parameters = parameters_of(self.method, periods)
@@ -205,12 +211,15 @@ class SharedChunks:
         return run(arrays_of_fits, given, out, what=work_on("the fit", self.name))
 
     def of_locations(self, counts: Sequence[int]) -> xr.DataArray:
-        """Return an array of counts over the locations."""
+        """Put counts, one for each location, in an array over the locations."""
         shape = [self.sizes[d] for d in self.locations]
         return xr.DataArray(np.array(counts, np.int32).reshape(shape), dims=self.locations)
 
     def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
-        """Return an array of objects over the locations; the objects may be Delayed."""
+        """Put objects, one for each location, in an array over the locations.
+
+        The objects may be Delayed.
+        """
         from dask.base import is_dask_collection
 
         shape = tuple(self.sizes[d] for d in self.locations)
@@ -235,7 +244,8 @@ def arrays_of_fits(fits: Named) -> Named:
 class PassesOverChunks:
     """Runs passes over the chunks of one location: immediately in memory, or as tasks of Dask.
 
-    Without ``usual``, the object computes usual values (1, p, 8) of covariates from all chunks.
+    ``usual`` (1, p, 8) are usual values of p covariates, such as median and range. By default the
+    object computes them from all chunks.
     """
 
     def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int], usual: Any = None) -> None:

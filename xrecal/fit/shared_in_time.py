@@ -1,8 +1,9 @@
-"""A shared law of errors that keeps learning, and its versions at the issue of each case.
+"""A law of errors that all places share and that keeps learning, with a version for each date.
 
-The state stores sums of the law over the first dates: those that were known when the last case was
-issued. An update adds further dates one by one. So the law of each later day is available, and the
-result does not depend on the number of days in an update.
+The version of a date is the law that was known when the forecasts of this date were issued. The law
+follows from sums over dates. The state stores the sums over those dates that were known when the
+last case was issued. An update adds further dates one by one. So the law of each later day is
+available, and the result does not depend on the number of days in an update.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def learned_with_law(
 
 
 class KeptChunks(SharedChunks):
-    """Cases that a state of pools at each place stores, date by date, for passes over chunks."""
+    """Stored cases of the pools at each place, for passes over the cases of one date."""
 
     read_again = False
     """False, because a pass reads one date of a state that is in memory anyway."""
@@ -134,7 +135,10 @@ class KeptChunks(SharedChunks):
         self._set_dates(OfDates.alike(first.sizes[DATE]), first)
 
     def on(self, date: int, at: Mapping[Hashable, int], seen: xr.DataArray) -> KeptChunks:
-        """Return the cases of one date at a location, with the observations ``seen`` before."""
+        """Return the cases of a date at a location.
+
+        ``seen`` has the observations that are in the sums already.
+        """
         one, where = copy(self), {DATE: slice(date, date + 1), **at}
 
         def here(array: xr.DataArray) -> xr.DataArray:
@@ -149,14 +153,18 @@ class KeptChunks(SharedChunks):
 
 
 class Turns(NamedTuple):
-    """Schedule for a location: its sums grow date by date; the law is computed for some dates."""
+    """Schedule of an update at one location: the order in which dates enter the sums.
+
+    The sums grow date by date. From some of these sums, the update computes the law of errors.
+    """
 
     first: int
-    """Number of dates in the sums at the beginning; some of their cases may come late"""
+    """Number of dates in the stored sums; observations of these dates may arrive late"""
     late: IntArray
-    """Positions of those dates among the first ones that may get late cases"""
+    """Positions, among these first dates, of the dates for which the update has cases"""
     needed: frozenset[int]
-    """For each case to learn from, the number of dates that were known when it was issued"""
+    """Numbers of dates in the sums at which the law is computed. For each case to learn from, this
+    is the number of dates that were known when the case was issued."""
     kept: int
     """Number of dates in the sums that the new state stores"""
     n: int
@@ -181,7 +189,7 @@ class Turns(NamedTuple):
 def _advanced(
     chunks: KeptChunks, task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Return the laws of each location when cases were issued, and new arrays of the state."""
+    """Return the laws known when cases were issued, by location, and new arrays of the state."""
     label, order = chunks.component.label, task.order
     arrays = {
         name: fitted.state.variables[f"{label}_{name}"]
@@ -222,7 +230,7 @@ def _at_location(
     turns: Turns,
     seen: xr.DataArray,
 ) -> tuple[Any, Any]:
-    """Return the laws of a location when cases were issued, and arrays of its state.
+    """Return the laws of a location known when cases were issued, and arrays of its new state.
 
     Both are Delayed if the cases are lazy.
     """
@@ -267,7 +275,7 @@ def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -
 def _in_time(
     number: IntArray, usual: FloatArray, packed: npt.NDArray[Any], *fits: Shared | None
 ) -> InTime | None:
-    """Return the fits by the number of known dates; None if a fit is missing."""
+    """Return an object that finds fits by the number of known dates; None if a fit is missing."""
     from xrecal.arrays.shared.held_out import InTime
     from xrecal.arrays.shared.passes import without_sums
 

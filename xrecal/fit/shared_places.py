@@ -1,4 +1,4 @@
-"""Places of a shared fit: their numbers and features, in hindcast and forecasts."""
+"""Places of a shared fit (one fit of many places): their numbers and their features."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def require_few(method: Method, pool: Pool, n_dates: int) -> None:
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Return whether a pooled fit makes a pool at each position, with a shared component."""
+    """Return whether a fit makes a pool of methods at each position, with a shared component."""
     component = method.shared_by_places
     return component is not None and shares(component, pool, n_dates)
 
@@ -90,7 +90,7 @@ def takes_features(method: Method) -> bool:
 
 
 def component_of_all(method: Method) -> Component:
-    """Return the component of a pool that all places share."""
+    """Return the component, among those of a pool, that is the same for all places."""
     return next(c for c in components_of(method.mixed) if c.method.by_sums)
 
 
@@ -176,7 +176,7 @@ def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.Da
 def features_of_places(
     form: Form, method: SharedCKME, dims: Sequence[Hashable]
 ) -> dict[str, xr.DataArray]:
-    """Return those features of the places of a forecast that the fit uses, without labels."""
+    """Return, for the places of a forecast, the features that the fit uses; they have no labels."""
     coordinates = feature_coordinates(form, dims, method.features)
     features = {}
     for name in method.features:
@@ -203,7 +203,7 @@ def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
 
 
 def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
-    """Return labels and names of all places along pooled dimensions, as stored coordinates."""
+    """Return labels and names of all places along pooled dimensions, as coordinates for a state."""
     labels = {}
     for axis, d in enumerate(pool.dims):
         along = np.indices(pool.sizes)[axis].ravel()[np.array(pool.taken)]

@@ -1,4 +1,4 @@
-"""Updates of a shared fit: they add to its sums, and keep its choices."""
+"""Updates of a shared fit: an update adds cases to the sums of the fit, and keeps its choices."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Orde
     Raises
     ------
     ValueError
-        If an observation differs from the known one, which cannot be subtracted from sums.
+        If an observation has changed, because the old value cannot be subtracted from sums.
     """
     fitted, pairs = grown.fitted, grown.pairs
     method, pool, state = as_shared(fitted.method), fitted.pool, fitted.state
@@ -88,7 +88,7 @@ def _labels_of(state: xr.Dataset) -> dict[Hashable, xr.Variable]:
 def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
     """Return covariates of added cases, with the numbers of places.
 
-    Features of places are 0, because the fit knows them.
+    Features of places are set to 0 and not used, because the fit has its own copy.
     """
     pairs, method = grown.pairs, as_shared(grown.fitted.method)
     given = {name: xr.DataArray(0.0) for name in method.of_places}
@@ -107,7 +107,10 @@ def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
 def engine_of(
     chunks: SharedChunks, at: Mapping[Hashable, int], packed: xr.DataArray
 ) -> tuple[PassesOverChunks, Any]:
-    """Return passes at a location, with usual values from the fit there, and the fit's arrays."""
+    """Return an object that runs passes over the cases of a location, and the arrays of its fit.
+
+    The passes use the usual values of covariates, such as the median, that this fit has stored.
+    """
     engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
     if packed.chunks is not None:
         here = here.to_delayed(optimize_graph=False).item()
@@ -130,7 +133,7 @@ def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.D
 def _weights(
     method: SharedCKME, kept: CaseAxis, every: CaseAxis, order: Order
 ) -> tuple[FloatArray, float]:
-    """Return the weights of added cases (t,), and the factor for the weights of stored cases."""
+    """Return the weights of added cases (t,), and a factor that multiplies all stored weights."""
     weights, number = np.empty(order.n_kept + order.known.size), order.order.size
     weights[order.order] = method.weights(every, number)
     newest = order.n_kept - 1
@@ -179,14 +182,14 @@ class _Added:
 
 
 def join_any(one: Any, other: Any) -> Any:
-    """Add the sums over two sets of cases; return None without a fit."""
+    """Add the sums over two sets of cases; return None if the location has no fit."""
     from xrecal.arrays.shared.passes import join_added
 
     return None if one is None else join_added(one, other)
 
 
 class Unpacked:
-    """Function that rebuilds the fit of a location, and adds places with these features."""
+    """Function that rebuilds the fit of a location, and adds a place for each row of features."""
 
     __name__ = "unpacked"
 

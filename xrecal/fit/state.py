@@ -1,4 +1,4 @@
-"""Fitted state of cases: arrays that a fit takes and returns, and descriptions of these arrays."""
+"""Fitted state: the arrays that a fit takes and returns, and descriptions of these arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
     shared: SharedCKME | None = None
     """Method of a shared fit, if there are many pooled cases."""
     of_all: Prepared | None = None
-    """Cases of all places together, if there is a pool at each place with a shared component."""
+    """Cases of all places together, if each place has a pool with a component that all share."""
     members: NamedMembers | None = None
     """Weights and offsets of the models, if members are named models."""
 
@@ -152,7 +152,7 @@ def _outputs(
 
 
 def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together | None:
-    """Return places that choose together; None if each chooses alone or has nothing to choose."""
+    """Return places that choose together; None if places choose alone or have nothing to choose."""
     if not method.choice_sizes:
         return None
     whole = () if pairs.pool is None else pairs.pool.forecast_dims
@@ -280,7 +280,7 @@ def _with_core(cases: Groups, pool: Pool | None) -> Inputs:
 def _with_labels(
     state: xr.Dataset, pairs: Pairs, parameters: Mapping[str, Parameter]
 ) -> xr.Dataset:
-    """Add labels of the dimensions of parameters and of cases, and positions of pooled cases."""
+    """Add coordinates to a state: labels of parameters, and labels and positions of cases."""
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
     labels = {d: list(p.labels) for p in parameters.values() for d in p.dims if p.labels}
     state = state.assign_coords(labels)
@@ -377,7 +377,7 @@ class FitTask:
         return {**fitted, **kept, **dict(usable)}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return the common regrets of these places in the warm-up, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False)]

@@ -2,7 +2,8 @@
 
 The cases of one place determine the best ridge, support and weights poorly. So places of one kind
 choose together, from a sample of these places. Then the fit of each place uses the joint choices,
-without a search.
+without a search. The evidence for a choice is the loss of each candidate in cross-validation; the
+joint evidence is that of the sampled places together.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest weight of joint evidence, as a number of cases, beside the evidence of a place."""
+"""Largest number of cases that the joint evidence counts as, when a place weighs it against its own
+evidence."""
 
 TOTAL = "total"
-"""Name of a count: the cases of all places of a kind, or 0 if the search left out some places."""
+"""Name of the array with the number of cases of all places of a kind. The number is 0 if the search
+left out some of these places."""
 
 KIND = "xrecal_kind"
 """Dimension of kinds, in arrays with one choice per kind."""
@@ -47,7 +50,7 @@ def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
 
 
 class Chosen(NamedTuple):
-    """Joint choices at each place."""
+    """Settings that places have chosen together, for each place."""
 
     choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
     """Arrays by name, with their core dimensions; empty if each place chooses alone."""
@@ -71,7 +74,8 @@ def choices_of(
         Results of :class:`KindTask`, over places.
     search : callable
         Function that returns the choices of :class:`ChooseTask` at sampled places. It takes a
-        boolean array of the sample, and small arrays; Dask reads the cases only after these arrays.
+        boolean array of the sample, and small arrays. Dask computes these small arrays before it
+        reads the cases.
     """
     dims = list(together.dims)
     chunks = facts[KindTask.facts[0]].chunksizes
@@ -122,7 +126,7 @@ def _tables(
     facts: Mapping[Any, xr.DataArray],
     chosen: Mapping[Any, xr.DataArray],
 ) -> Sequence[xr.DataArray]:
-    """Return the choices of each kind."""
+    """Return tables with the choices of each kind, from the choices of the sampled places."""
     dims = list(join.together.dims)
     axes = {name: axes_of(name, size) for name, size in spread.tables.items()}
     sizes = {d: n for name in spread.tables for d, n in axes[name].items()}
@@ -169,7 +173,7 @@ class Join:
         n_cases: FloatArray,
         *chosen: FloatArray,
     ) -> tuple[npt.NDArray[Any], ...]:
-        """Return tables (..., K, ...) of the choices of K kinds, from their sampled places."""
+        """Return tables (..., K, ...) of the choices of K kinds, from the choices of the sample."""
         method, sizes = self.method, self.together.sizes
         lead = kind.shape[: -len(sizes)]
         n_groups, n_places = math.prod(lead), math.prod(sizes)
@@ -220,10 +224,11 @@ class Spread:
     ) -> tuple[npt.NDArray[Any], ...]:
         """Return choices (..., axes) at places (...), from tables of kinds and from own choices.
 
-        Tables are (..., K, axes). If the search covered all places of a kind, the evidence of a
-        place has its number of cases as weight. The joint evidence then has the number of cases of
-        the other places as weight, at most ``OF_ALL``. If the search covered only some places of a
-        kind, all places of the kind get the joint choices.
+        Tables are (..., K, axes). If the search covered all places of a kind, each place mixes its
+        own evidence with the joint evidence. Its own evidence counts as its number of cases. The
+        joint evidence counts as the number of cases of the other places, but at most as ``OF_ALL``
+        cases. If the search covered only some places of a kind, all places of the kind get the
+        joint choices.
         """
         flat = kind.ravel()
         of_kind = {

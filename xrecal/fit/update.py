@@ -149,7 +149,7 @@ def _update_variable(
 
 
 def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, list[FittedVariable]]:
-    """Return the new cases of a variable in order, and the other variables of its joint fit."""
+    """Return new cases of a variable in order of time, and the other variables of a joint fit."""
     fitted = model.variables[name]
     group = {other: paired[other] for other in fitted.jointly or (name,)}
     group = common_cases(group) if fitted.jointly else group
@@ -176,8 +176,8 @@ def _matched(
 ) -> tuple[int, MatchedLeads | None]:
     """Return the number of cases with an observation, in all and at each lead.
 
-    If the model knows some of the added cases, the function counts all cases again. It cannot do so
-    if cases are pooled, or observations are not in memory; known cases then count as new ones.
+    If the model knows some of the added cases, the function counts all cases again. If cases are
+    pooled, or observations are not in memory, it instead counts these known cases as new cases.
     """
     n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)

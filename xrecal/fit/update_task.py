@@ -48,7 +48,7 @@ NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 @dataclass(frozen=True)
 class UpdateTask:
-    """Task that takes arrays of a state and new cases of places, and returns the new arrays."""
+    """Task that takes arrays of a state and new cases of places, and returns the updated arrays."""
 
     method: Method
     periods: Mapping[str, float | None]
@@ -68,7 +68,7 @@ class UpdateTask:
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Parameters of the method by name."""
+        """Descriptions of the fitted parameters of the method, by name."""
         return parameters_of(self.method, self.periods)
 
     def __call__(
@@ -94,11 +94,11 @@ class UpdateTask:
         return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return common regrets of these places for new cases, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets for the new cases."""
         return recorded(self, **given)
 
     def joined(self, kept: Kept, added: Cases, parts: Named, partners: Named) -> Kept:
-        """Return cases and parameters after adding cases; ``parts`` has forecasts to store."""
+        """Return cases and parameters after adding cases; ``parts`` are the forecasts to store."""
         covariates = added.covariates.joining(kept.known_covariates(self.periods))
         added = replace(added, covariates=covariates)
         of_cases = {name for name, p in self.parameters.items() if CASE in p.dims}
@@ -184,7 +184,10 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class ForetellTask:
-    """Task that calls ``foretell_locations`` of the method with a state that has added cases."""
+    """Task that computes inputs of :class:`LearnTask` from a state that has the added cases.
+
+    It calls ``foretell_locations`` of the method. This takes long, so it runs only once.
+    """
 
     task: UpdateTask
     """Task that has joined the stored and the added cases"""
@@ -223,12 +226,12 @@ class LearnTask:
         return dict(learned.fitted)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """Return common regrets of these places for new cases, from a first pass over them."""
+        """Do a first pass over these places; return their common regrets for the new cases."""
         return recorded(self, **given)
 
 
 def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | None]:
-    """Return common regrets from a task on places, which begin with their earlier regrets."""
+    """Run a task on places, and return common regrets, which continue those of earlier cases."""
     from xrecal.arrays.online.common import Record, timelines
 
     records = [Record(with_known=True)]
@@ -241,7 +244,7 @@ def joined_values(
 ) -> xr.DataArray:
     """Return values (..., case) of all cases: stored values, and added ones where none is stored.
 
-    If ``guarded``, added values that are implausible beside the stored values become NaN.
+    If ``guarded``, added values far outside the usual range of the stored values become NaN.
     """
     given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
     out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
@@ -249,7 +252,7 @@ def joined_values(
 
 
 def of_kept(variable: xr.Variable) -> xr.Variable:
-    """Return an array of the state with the dimension names of stored cases and members."""
+    """Rename the dimensions of cases and members in an array of the state, as in ``NAMES``."""
     return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
@@ -275,10 +278,10 @@ def join(
     order: Order,
     axis: int = -1,
 ) -> npt.NDArray[Any]:
-    """Join stored and added cases, in order, along their axis: -1, or -2 if members follow.
+    """Join stored and added cases in order, along ``axis``: -1, or -2 if members are on the last.
 
-    An added case that the model knows replaces the stored one if ``enters`` (L, t) marks it.
-    Without ``enters``, it only replaces missing values.
+    If the model knows an added case already, and ``enters`` (L, t) marks the added case, then the
+    added case replaces the stored case. Without ``enters``, it only replaces missing values.
     """
     xp = namespace(kept)
     if axis == -2:  # missing members
@@ -305,7 +308,7 @@ def _with_known(
     order: Order,
     axis: int,
 ) -> npt.NDArray[Any]:
-    """Return stored cases, with known cases replaced by added ones that enter."""
+    """Return the stored cases, in which added cases have replaced known ones; see :func:`join`."""
     xp = namespace(kept)
     of_added = np.flatnonzero(order.known >= 0)
     at, new = xp.asarray(order.known[of_added]), xp.asarray(of_added)

@@ -28,7 +28,7 @@ from xrecal.methods.covariates import Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6
-"""Number of float64 matrices (n_cases, n_cases) that a solver holds for one location."""
+"""Number of float64 matrices that a fit holds for one location; see :func:`_matrices`."""
 PROCESS = 300_000_000
 """Bytes of a process with all code loaded and compiled, without data."""
 PAUSE = 0.8
@@ -37,10 +37,10 @@ PAUSE = 0.8
 FIRST = 100
 """Number of cases of the first trial; each further trial has twice as many, up to all cases."""
 LONG_ENOUGH = 1.0
-"""Seconds of a trial from which no larger trial follows."""
+"""If a trial takes this many seconds or more, no larger trial follows it."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
-"""Number of forecasts that a trial times together, and of locations if one location is too fast for
-the clock."""
+"""Number of forecasts that a trial times together. If one location is too fast to time, a trial has
+``SEVERAL_LOCATIONS``."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,9 @@ def available_memory() -> int | None:
 def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int) -> int:
     """Return the approximate bytes of a fit of some locations, besides input and output.
 
-    These bytes hold float64 copies of the cases of a block of locations, held-out forecasts if the
-    method learns weights of components, and the matrices of one location at a time.
+    These bytes hold float64 copies of the cases of some locations at a time, and the matrices of
+    one location at a time. If the method learns weights of components, they also hold held-out
+    forecasts.
     """
     from xrecal.arrays.ckme.solvers import KEPT
     from xrecal.arrays.rows import WORKSPACE
@@ -115,10 +116,11 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
 def apply_workspace(
     method: Method, n_cases: int, n_forecasts: int, n_members: int, n_locations: int
 ) -> int:
-    """Return the approximate bytes of a product of some locations, besides input and output.
+    """Return the approximate bytes of a product, such as quantiles, besides input and output.
 
-    These bytes hold the weights of a block of locations, and the members if each forecast has its
-    own; copies of cases and forecasts; and the matrices of one location at a time.
+    These bytes hold the weights of members at some locations at a time, copies of cases and
+    forecasts, and the matrices of one location at a time. If each forecast has members of its own,
+    they also hold these members.
     """
     from xrecal.arrays.rows import WORKSPACE
 
@@ -183,10 +185,10 @@ def probe_of(setup: Setup) -> Probe:
 
 
 def _extrapolated(trials: list[tuple[int, FloatArray]], n: int) -> FloatArray:
-    """Return the seconds of n cases, which grow with a power of n as between the last two trials.
+    """Return the seconds of n cases, extrapolated by a power of n from the last two trials.
 
-    The exponent is at least 1 and at most 3. If there is only one trial, the exponent is 3, as for
-    decompositions of matrices.
+    The function limits the exponent to values from 1 to 3. If there is only one trial, the exponent
+    is 3, as for decompositions of matrices.
     """
     last, seconds = trials[-1]
     if last == n or len(trials) == 1:

@@ -85,7 +85,7 @@ def plan(
     observations : DataArray, Dataset or dict, optional
         As for the fit. Without them, the plan assumes one observation for each forecast.
     by : {"year", "block", "retrospective", "rolling"}, optional
-        Kind of splits of a cross-validation. If it is given, the plan is that of a cross-validation
+        Kind of splits of a cross-validation. If you give it, the plan is that of a cross-validation
         instead of a fit.
     gap, blocks, window, every, refit
         As for :func:`xrecal.products.cross_validate.cross_validate`.
@@ -102,17 +102,17 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        For the same inputs as in the fit.
+        If inputs are wrong; the fit raises the same errors.
 
     Notes
     -----
     A plan never reads or computes values of the inputs. Bytes of input and output are exact for the
-    largest chunk. The workspace is that of the exact solver, for one task at a time in each thread;
-    Dask keeps a few more chunks of input in memory. Times are rough, because they also depend on
-    the choices of the method. The plan of a cross-validation assumes five values for each forecast,
-    such as the quantiles that ``cross_validate`` computes by default. It also assumes that all
-    splits have as many training cases as the largest split. With ``refit``, the plan counts each
-    update as a fit without a new search of settings.
+    largest chunk. The workspace is the approximate memory for copies and matrices, for one task at
+    a time in each thread. Dask keeps a few more chunks of input in memory. Times are rough, because
+    they also depend on the choices of the method. The plan of a cross-validation assumes five
+    values for each forecast, such as the quantiles that ``cross_validate`` computes by default. It
+    also assumes that all splits have as many training cases as the largest split. With ``refit``,
+    the plan counts each update as a fit without a new search of settings.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def _refuse_splits_of_many(held_out: HeldOut) -> None:
     ):
         raise ValueError(
             f"splits of a fit {pool} of many cases are fitted one after the other, and have no "
-            "plan; plan one fit: leave by out"
+            "plan; plan one fit: leave out the argument by"
         )
 
 
@@ -255,7 +255,7 @@ def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:
 def _suggested_chunks(
     work: Work, block: Mapping[Hashable, int], resources: Resources, seconds: float | None
 ) -> dict[Hashable, int]:
-    """Return chunks whose tasks are as large as possible, but small, short and numerous enough."""
+    """Return the largest chunks for which tasks are small, short and numerous enough."""
     cut = work.cut
     one = {**block, **dict.fromkeys(cut, 1)}
     n, fits_each = math.prod(cut.values()), work.locations(one)

@@ -34,7 +34,7 @@ class TaskPlan:
     variable: Hashable | None
     work: Kind
     cases: int
-    """Number of calibration cases of a location, including pooled ones."""
+    """Number of calibration cases of a location, including cases pooled from other locations."""
     members: int
     forecasts: int
     """Number of new or held-out forecasts of a location; 0 for a fit."""
@@ -47,7 +47,7 @@ class TaskPlan:
     input_bytes: int
     output_bytes: int
     workspace_bytes: int
-    """Approximate bytes besides input and output."""
+    """Approximate bytes of copies and matrices, in addition to input and output."""
     seconds_per_location: float | None
     """Estimated seconds of one core; None without a probe."""
     cases_tried: int
@@ -186,8 +186,8 @@ class Plan:
 def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
     """Return a message about too little memory, with a remedy; None if memory is enough.
 
-    ``limit`` is the number of bytes that a task may use; the default is that of the plan. If both
-    are unknown, the result is None.
+    ``limit`` is the number of bytes that a task may use; the default is the limit in the plan. If
+    both are unknown, the result is None.
     """
     limit = plan.resources.memory if limit is None else limit
     if limit is None or plan.task_bytes <= limit:
@@ -216,7 +216,7 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
         Bytes that one task may use: the memory of a worker divided by the number of its threads.
         The default is the limit that the plan has found.
     force : bool
-        True raises no error.
+        If True, the function never raises the error.
 
     Raises
     ------
@@ -233,9 +233,10 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """Return sizes of chunks with at most ``most`` locations, if possible whole at the end.
+    """Return sizes of chunks with at most ``most`` locations.
 
-    A chunk is whole along the last dimensions before it is divided along the first ones.
+    Chunks are whole along the last dimensions, as far as ``most`` allows this, and divided along
+    the first dimensions.
     """
     chunks: dict[Hashable, int] = {}
     for d, n in reversed(list(sizes.items())):

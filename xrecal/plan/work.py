@@ -39,14 +39,14 @@ class Work:
     forecasts: int = 0
     splits: int = 0
     tasks: xr.DataArray
-    """Lazy array, with the chunks of the result."""
+    """Lazy array with the chunks of the result; each chunk is one task."""
     fits: tuple[Hashable, ...]
     """Dimensions along which each position has its own fit."""
     whole: tuple[Hashable, ...]
     """Dimensions that every task needs whole."""
     given: Sequence[xr.DataArray]
     made: Sequence[tuple[xr.DataArray, int]]
-    """Results, and the number of values along their own dimensions."""
+    """Result arrays, each with the number of values that a task makes per entry of the array."""
     workspace: Callable[[int], int]
     """Function that returns the workspace in bytes for a number of locations."""
     seconds: Callable[[Probe], float]
@@ -58,7 +58,10 @@ class Work:
         return {d: self.tasks.sizes[d] for d in self.fits if d not in self.whole}
 
     def locations(self, block: Mapping[Hashable, int]) -> int:
-        """Return the number of locations of a task with this number of labels by dimension."""
+        """Return the number of locations of a task.
+
+        ``block`` has the number of labels of the task by dimension.
+        """
         return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
 
     def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
@@ -195,7 +198,8 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
     """Return the number of fits, and the numbers of known and of predicted cases of each round.
 
-    Rounds before the first fit do not count.
+    A round is a fit or an update, followed by predictions. Rounds before the first fit are left
+    out.
     """
     learned, tested = [], []
     pool = held_out.prepared.pairs.pool
@@ -217,7 +221,7 @@ def work_of_product(
     values: int | None,
     covariates: Given,
 ) -> Work:
-    """Return the work of a product with this number of values; see :func:`plan_forecast`."""
+    """Return the work of a product with ``values`` per forecast; see :func:`plan_forecast`."""
     method, state = fitted.method, fitted.state
     lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
     (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
