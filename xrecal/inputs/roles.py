@@ -204,7 +204,7 @@ class Roles(Generic[Labels]):
         ]
 
     def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
-        """Return the dimensions, except that of the cases, over which valid times differ."""
+        """Return the dimensions, except that of the cases, of coordinates with valid times."""
         if not rest or not self.times:
             return []
         variables = self.obj.coords.variables

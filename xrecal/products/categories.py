@@ -266,7 +266,7 @@ def between(
 
 
 def category_attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes of probabilities of categories of a variable with ``attrs``."""
+    """Attributes of probabilities of categories; ``attrs`` are those of the variable."""
     return probability_attributes(attrs, "lies in the category")
 
 

@@ -63,7 +63,7 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Put quantiles (L, T, n) in the order of past observations (L, T, N) at ``slots``."""
+    """Put quantiles (L, T, n) in the order of observations (L, T, N) at the positions ``slots``."""
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 

@@ -97,7 +97,7 @@ class Sources(Generic[S]):
 
     @property
     def after(self) -> str:
-        """End of a line of the history."""
+        """End of a line of the history: the method of the model."""
         return "" if self.method is None else f" after {self.method}"
 
     @property
