@@ -64,14 +64,15 @@ FOOT = (
 )
 
 RAW, RECALIBRATED = "raw", "recalibrated"
-"""Labels of the two forecasts on a page; the names of the data of the first begin with ``RAW``."""
+"""Labels of the two forecasts on a page. The names of the data of the raw forecast begin with
+``RAW``."""
 
 
 class Panel(NamedTuple):
     """A panel of the page."""
 
     name: str
-    """Name of the data of the panel."""
+    """Name under which the page keeps the data that the panel shows."""
     title: str
     function: Callable[..., Axes]
     beside: Literal["curve", "curves", "outline"]
