@@ -290,7 +290,7 @@ def _trajectories_by(tendency: Any) -> Any:
     def fill_trajectories(
         arguments: Any, start: Matrix, steps: Indices, step: float, saved: OutCube
     ) -> None:
-        """Write states (cases, saved times, variables) after initial states (cases, variables)."""
+        """Write states (cases, saved times, variables) from initial states (cases, variables)."""
         state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
         slope, total = np.empty_like(state), np.empty_like(state)
         for case in range(start.shape[0]):

@@ -44,7 +44,7 @@ class CaseAxis:
         return CaseAxis(**{n: part if part is None else part[cases] for n, part in parts.items()})
 
     def steps(self, n: int) -> IntArray:
-        """Return the number of the date of each of ``n`` cases; pooled cases may have one date."""
+        """Return the number of the date of each of ``n`` cases; pooled cases share dates."""
         return np.arange(n) if self.step is None else self.step
 
 
@@ -200,7 +200,7 @@ def _standard_dates(dates: Any) -> CaseAxis:
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
-    """Return the dates of cftime objects; a year has the length of a year of their calendar."""
+    """Return the dates of cftime objects; their calendar gives the length of the years."""
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
     parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]

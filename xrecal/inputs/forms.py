@@ -468,7 +468,7 @@ def with_named_cases(form: Form, dim: Dims) -> Form:
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Return an attribute with the case dimension, if no rule recognises it; else empty."""
+    """Return the attribute that names the case dimension if no rule recognises it, otherwise {}."""
     if dim not in form.dims or form.roles.cases == [dim]:
         return {}
     return {OF_CASES: str(dim)}

@@ -234,8 +234,8 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
     """Count each number that often marks missing values and is far from all other values.
 
-    Far means a distance of more than half the range of the other values. A number that is as
-    frequent as all other values together does not count.
+    Far means a distance of more than half the range of the other values. A number does not count
+    if it is at least as frequent as all other values together.
     """
     if values.dtype.kind != "f" or not values.size:
         return {}

@@ -30,8 +30,8 @@ class Pool:
     sizes: tuple[int, ...]
     """Sizes of the pooled dimensions."""
     widths: tuple[int, ...] | None
-    """Sizes of the window of positions around each location, whose cases its fit learns from; None
-    if one fit learns from all positions."""
+    """Sizes of a window around each location: the fit of the location learns from the positions in
+    this window. None if one fit learns from all positions."""
     taken: tuple[int, ...]
     """Numbers of the positions that a fit learns from: of all positions, or of those in the window.
     Along the last dimension, successive positions have successive numbers. The numbers are in the

@@ -390,10 +390,10 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 
 
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
-    """Return whether valid times differ too much from starts plus leads.
+    """Return whether valid times contradict starts plus leads.
 
-    A day or more is too much. For leads in months, seasons or years, one month, season or year is
-    too much.
+    They do if they differ by a day or more. If leads are in months, seasons or years, they do if
+    they differ by one month, season or year, or more.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

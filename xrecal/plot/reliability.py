@@ -163,7 +163,10 @@ def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
 
 
 def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
-    """Issued probabilities, ascending, and frequencies given them, of each location with cases."""
+    """Issued probabilities, ascending, and observed frequencies given these, of each location.
+
+    Locations without cases are left out.
+    """
     dims = data["n_cases"].dims
     stacked = []
     for name in ("probability", "conditional_probability"):
@@ -347,7 +350,7 @@ def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
 
 
 def _quantile_curves(data: xr.Dataset) -> list[tuple[Any, str, Floats, Floats]]:
-    """Colour, label, issued quantiles and quantiles given them, for each level with cases."""
+    """Colour, label, issued quantiles, and quantiles of observations given these, of each level."""
     data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
     data = data.sortby(LEVEL)
     curves = []

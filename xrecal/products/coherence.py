@@ -69,7 +69,7 @@ def members_like_past(
 
 
 def check_coherence(coherence: Coherence, template: Template) -> None:
-    """Raise ValueError if the coherence is unknown or does not use the template that is given."""
+    """Raise ValueError if the coherence is unknown, or a template is given that it cannot use."""
     if coherence not in get_args(Coherence):
         raise ValueError(
             f"coherence is {coherence!r}; give one of {list(get_args(Coherence))}, or None for "

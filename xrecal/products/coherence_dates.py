@@ -72,8 +72,8 @@ def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) ->
     Every location, lead time and variable has the same influence, except those without a forecast
     or a fit.
     The function sums up weights as integers, so the sums do not depend on chunks of locations. Dask
-    keeps the weights of one block of locations at a time, and in the end one number for each case
-    and past date.
+    keeps in memory the weights of one block of locations at a time, and their sums: one number for
+    each case and past date.
     """
     for source in variables.values():
         _require_dates(source.fitted)

@@ -109,9 +109,8 @@ class Recalibrated:
     ) -> tuple[xr.DataArray, ...]:
         """Predict and reduce in each chunk; see :class:`.source.Source`.
 
-        Among the dimensions over which a task loops, that of the cases of the forecast and pooled
-        dimensions come last. So a task gets the state of each fit once, with all forecasts of this
-        fit.
+        The dimension of the cases and the pooled dimensions come after the dimensions of the fits.
+        So a task gets the state of each fit once, with all forecasts of this fit.
         """
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)

@@ -179,7 +179,7 @@ def pit_of(
 
 
 def uniform_of(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
-    """Random numbers (L, T) in (0, 1) from the numbers of case and location."""
+    """Random numbers (L, T) in (0, 1), by the seed and the numbers of the case and location."""
     from xrecal.arrays.distributions.draws import uniform_at
 
     return uniform_at(seed, sum(location, np.zeros_like(cases)), cases)
