@@ -386,8 +386,8 @@ def numbers_of(
     The first array has the number of each case along ``dim``. The number of a location is the sum
     of the other arrays, one for each location dimension. So tasks get few values, however many
     locations there are. Numbers count locations along the location dimensions, sorted by name.
-    ``places`` has the positions of the forecasts among all places of the model; then the count
-    includes all places.
+    If given, ``places`` has the positions of the forecasts among all places of the model, and the
+    count includes all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))

@@ -392,8 +392,8 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
     """Return whether valid times contradict starts plus leads.
 
-    They do if they differ by a day or more. If leads are in months, seasons or years, they do if
-    they differ by one month, season or year, or more.
+    A difference of a day or more is a contradiction. For leads in months, seasons or years, it is a
+    difference of at least one month, season or year.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

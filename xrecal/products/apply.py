@@ -230,8 +230,8 @@ def _require_same_places(
 ) -> None:
     """Raise ValueError if one coordinate lies along different dimensions in two variables.
 
-    ``along`` has the dimension of each coordinate of the variables so far; the function adds the
-    coordinates of ``issued``.
+    ``along`` has the dimension of each coordinate of the variables before this one; the function
+    adds the coordinates in ``issued``.
     """
     for variable in issued.values():
         for label, coordinate in variable.coords.items():
