@@ -16,5 +16,5 @@ class Plots(Figures):
         return f"<figures of forecasts: {self._doors()}>"
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Raise TypeError with the names of the figures."""
+        """Raise TypeError, because a figure must be named; the message lists the figures."""
         raise TypeError(f"say which figure, as in .recal.plot.fan(observations): {self!r}")

@@ -1,9 +1,10 @@
 """Lorenz-96 systems: the two-scale truth and the one-scale model that forecasts it.
 
 The truth [1]_ has slow variables X_k, k = 1..K, on a ring; J fast variables Y_j drive each of them.
-The fast variables form a second ring. The forecast model [2]_ knows only X; a polynomial in X_k,
-fitted to a stretch of truth, replaces the fast variables. So forecasts from perfect initial states
-have errors, too. Variables are dimensionless; one time unit is five days of the atmosphere.
+The fast variables form a second ring. The forecast model [2]_ knows only X. A polynomial in X_k,
+fitted to a part of the truth, replaces the subgrid tendency, the effect of the fast variables on
+X_k. So forecasts from perfect initial states have errors, too. Variables are dimensionless; one
+time unit is five days of the atmosphere.
 
 References
 ----------
@@ -213,7 +214,7 @@ def integrate_one_scale(
 def subgrid_tendency(
     fast: FloatArray, n_slow: int, parameters: TwoScale = WILKS_2005
 ) -> FloatArray:
-    """Return U = (h c / b) sum Y_j, which the fast variables subtract from each slow tendency.
+    """Return U = (h c / b) sum Y_j, by which the fast variables reduce each slow tendency.
 
     `fast` is Y, shape (..., K J), and `n_slow` is K. U has shape (..., K): dX/dt = ... - U, per
     time unit.
@@ -283,13 +284,13 @@ def _integrate(
 
 
 def _trajectories_by(tendency: Any) -> Any:
-    """Compile the function that integrates one tendency from initial states."""
+    """Compile the function that integrates a system with this tendency from initial states."""
     arguments_of = tendency.__annotations__["arguments"]
 
     def fill_trajectories(
         arguments: Any, start: Matrix, steps: Indices, step: float, saved: OutCube
     ) -> None:
-        """Write states (cases, saved times, variables) after initial states (cases, variables)."""
+        """Write states (cases, saved times, variables) from initial states (cases, variables)."""
         state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
         slope, total = np.empty_like(state), np.empty_like(state)
         for case in range(start.shape[0]):

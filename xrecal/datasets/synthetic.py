@@ -28,7 +28,7 @@ _SINUS_SD = 0.1
 
 
 class _Subgrid(NamedTuple):
-    """Parameterisation of the fast variables: a polynomial, and the range of X of its fit."""
+    """Parameterisation of the fast variables: a polynomial, and the range of X in its fit."""
 
     coefficients: FloatArray
     limits: tuple[float, float]

@@ -12,11 +12,13 @@ from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.tails import POINTS
 
 BETWEEN = "between_members"
-"""Name of the attribute of weights that defines the quantiles between members."""
+"""Name of the attribute of the weights that tells how quantiles between two members are
+computed."""
 
 TAIL, TAIL_SHAPE = "tail", "tail_shape"
-"""Value of the coordinate ``component`` for members that represent tails, and value of the
-attribute ``role`` of the variable that holds the shapes of the tails."""
+"""Texts that mark the tails. The members that represent a tail have the first text in the
+coordinate ``component``, and the variable with the shapes of the tails has the second text in its
+attribute ``role``. A shape is that of a generalised Pareto distribution."""
 
 SIDE, SIDES = "side", ("lower", "upper")
 """Dimension that counts the two tails, and its labels."""
@@ -27,15 +29,15 @@ class Continuous(NamedTuple):
 
     between: Between
     shape: xr.DataArray | None = None
-    """Shapes of the tails; None unless all members of the tails are present."""
+    """Shape of each tail; None unless all members that represent tails are present."""
     slots: tuple[int, ...] = ()
-    """Positions of the members that represent tails; empty if shapes are None."""
+    """Positions, among the members, of those that represent tails; empty if ``shape`` is None."""
 
 
 def read_continuous(
     dataset: xr.Dataset, name: Hashable, weight: Hashable, member_dim: Hashable
 ) -> Continuous | None:
-    """Read the continuous distribution of a weighted ensemble; None if the CDF has steps."""
+    """Read what makes a weighted ensemble continuous; None if the CDF is a step function."""
     named = dataset[weight].attrs.get(BETWEEN)
     between = next((one for one in get_args(Between) if one == named), None)
     if between is None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 PERIOD = "circular_period"
-"""Attribute with the period of a circular variable, in the unit of the variable. An attribute named
-``period`` could be the period of an average instead."""
+"""Name of the attribute with the period of a circular variable, in the unit of the variable. The
+name is not ``period``, which could be the length of time of an average."""
 
 
 def read_period(value: Any, name: Hashable) -> float:
@@ -31,7 +31,7 @@ def read_period(value: Any, name: Hashable) -> float:
 
 
 def refuse_circular(period: float | None, name: Hashable, what: str) -> None:
-    """Raise ValueError for a variable that is circular."""
+    """Raise ValueError if a variable is circular; ``what`` tells the reason in the message."""
     if period is not None:
         raise ValueError(
             f"{name!r} is circular (period {period:g}), and {what}; its "

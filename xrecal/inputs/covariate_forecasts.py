@@ -22,14 +22,15 @@ SPREAD = "_spread"
 """Ending of the name of a covariate that is the logarithm of the spread of a forecast."""
 
 ROUNDING = 1e-12
-"""A spread below this share of the mean counts as zero: it comes from rounding of equal members."""
+"""A spread below the mean times this number counts as 0: it comes from rounding of equal
+members."""
 
 Given = Mapping[str, Labelled] | None
 """The user's covariates of ``fit`` and ``apply``, by name: numbers, or forecasts of any form."""
 
 
 def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
-    """Return the names of the user's covariates; a covariate that is a forecast has two names.
+    """Return the names of the user's covariates; a forecast has two, of its mean and its spread.
 
     Raises
     ------
@@ -62,9 +63,9 @@ def _is_forecast(value: object) -> bool:
 
 
 def without_members(given: Given) -> dict[str, xr.DataArray]:
-    """Return covariates with one number per case: two covariates replace each forecast.
+    """Return covariates with one number per case; each covariate that is a forecast becomes two.
 
-    These two are the mean of the forecast, and the logarithm of its spread.
+    The two are the mean of the forecast, and the logarithm of its spread.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def without_members(given: Given) -> dict[str, xr.DataArray]:
 
 
 def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
-    """Return the mean and the log spread of a forecast; NaN for the log of a spread of zero."""
+    """Return the mean and the log spread of a forecast; the log of a spread of zero is NaN."""
     what = f"the covariate {name!r}"
     forms = read_forms(value, name=what)
     if len(forms) > 1:
@@ -112,7 +113,7 @@ def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
 
 @dataclass(frozen=True)
 class _MomentsTask:
-    """Task that computes mean and log standard deviation (L,) from parts of forecasts (L, m)."""
+    """Task that computes the mean and log standard deviation (L,) of forecasts (L, m)."""
 
     censored: bool
 

@@ -16,8 +16,8 @@ from .valid_time import Times, read_times, time_dim
 from .valid_time_lookup import first_of, taken_at
 
 KNOWN = "known"
-"""Attribute of a covariate with dates of its own: "start" if the covariate is observed, and "valid"
-if it is a forecast."""
+"""Attribute of a covariate with dates of its own: "start" for an observation, which is looked up at
+starts, and "valid" for a forecast, which is looked up at valid times."""
 
 START, VALID = "start", "valid"
 

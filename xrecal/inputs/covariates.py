@@ -24,11 +24,12 @@ from .places import at_single, like_places, refuse_other_name
 from .valid_time import known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
-"""Names of two covariates that come from dates, both with period 1: the fraction of the year, and
-the fraction of the year by calendar day."""
+"""Names of two covariates that come from dates, both with period 1: the part of the year that has
+passed, and this part in a year of 365 days, so that a calendar day always has the same value."""
 
 AHEAD = "days_ahead"
-"""Name of the covariate with the days from start to valid time; no distribution depends on it."""
+"""Name of the covariate with the days from start to valid time. It tells an ``OnlinePool`` when a
+forecast verifies; recalibrated distributions do not depend on it."""
 
 
 def read_covariates(
@@ -41,7 +42,7 @@ def read_covariates(
     cases: Sequence[Hashable] = (),
     known_as: Mapping[str, str] | None = None,
 ) -> dict[str, xr.DataArray]:
-    """Return the covariates of a forecast over its cases, and over locations if they differ there.
+    """Return the covariates of a forecast for each case; they may also differ between locations.
 
     Parameters
     ----------
@@ -125,7 +126,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
 
     With ``by_day`` it is the fraction of a year of 365 days, so that a calendar day has the same
     value in every year. Dates are valid times, or starts if labels do not give valid times. Starts
-    serve as well, because each lead has a fit of its own. Only the lengths of months then matter.
+    serve as well, because each lead has a fit of its own: within a fit, valid times are equally
+    long after the starts, apart from the lengths of months.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.roles, dim)
@@ -148,8 +150,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
 def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     """Return the days from start to valid time of each forecast, over its cases and leads.
 
-    The days come from a coordinate ``valid_time``, from starts and leads, or from leads alone; the
-    lead may be single. The days are 0 if labels do not give them.
+    The days come from a coordinate ``valid_time``, from starts and leads, or from leads alone. A
+    single lead may be a scalar coordinate. The days are 0 if labels do not give them.
     """
     roles, whole = form.roles, form.roles.obj
     ahead = _days_to_valid_times(form, dim)
@@ -194,7 +196,7 @@ def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
-    """Repeat, along ``dim``, a covariate that differs only between pooled positions."""
+    """Repeat, for each case, a covariate that differs only between pooled positions."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 

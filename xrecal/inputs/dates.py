@@ -24,7 +24,7 @@ WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
 
 @dataclass(frozen=True)
 class CaseAxis:
-    """Dates of n cases along one dimension. Each field has shape (n,), or is None if unknown."""
+    """Dates of n cases along one dimension. Attributes have shape (n,), or are None if unknown."""
 
     year: IntArray | None = None
     season: FloatArray | None = None
@@ -32,11 +32,11 @@ class CaseAxis:
     days: FloatArray | None = None
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
-    """Number of the step in time of each case, ascending; None if each case is its own step."""
+    """Number of the date of each case, ascending; None if each case has a date of its own."""
     month_day: IntArray | None = None
-    """Month and day of the month, as 100 times the month plus the day."""
+    """Calendar day, as 100 times the month plus the day of the month."""
     day: FloatArray | None = None
-    """Fraction of a year of 365 days, in [0, 1), equal in all years for a calendar day."""
+    """Fraction of a year of 365 days, in [0, 1); a calendar day has the same value in all years."""
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
         """Return the dates of some of the cases."""
@@ -44,15 +44,16 @@ class CaseAxis:
         return CaseAxis(**{n: part if part is None else part[cases] for n, part in parts.items()})
 
     def steps(self, n: int) -> IntArray:
-        """Return the number of the step in time of each of ``n`` cases."""
+        """Return the number of the date of each of ``n`` cases; pooled cases share dates."""
         return np.arange(n) if self.step is None else self.step
 
 
 SHORTEST_GAP = 30
-"""Least length, in days, of a part of the calendar without cases in which years may begin."""
+"""Years may begin in a gap, a part of the calendar without cases, of at least this many days."""
 
 ALIKE = 3
-"""Gaps, such as those between monthly dates, count as equal if they differ by less, in days."""
+"""Two gaps in the calendar, such as those between monthly dates, count as equally long if their
+lengths differ by less than this many days."""
 
 DAYS_OF_YEAR = 365.25
 
@@ -64,13 +65,13 @@ def spread_of_season(season: FloatArray) -> float:
 
 
 def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | None:
-    """Return the year of each case (n,), so that years do not divide seasons; None without dates.
+    """Return the year to which each case (n,) belongs; None without dates.
 
     Years begin on the date ``year_start``, MM-DD. By default they begin in the largest gap that the
-    dates of all cases leave in the calendar. For example, if all cases are in December to February,
-    each winter is one year, called after its January. Years begin on 1 January if no gap has 30
-    days or more. They also do if the gap that contains 1 January is the largest, or shorter than
-    the largest by less than 3 days.
+    dates of all cases leave in the calendar, so that no season of cases is divided. For example, if
+    all cases are in December to February, each winter is one year, called after its January. Years
+    begin on 1 January if no gap has 30 days or more. They also begin on 1 January if the gap that
+    contains this day is the largest, or shorter than the largest by less than 3 days.
     """
     if axis.year is None or axis.season is None or axis.month_day is None:
         return axis.year
@@ -113,7 +114,8 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
 def _largest_gap(season: FloatArray) -> float:
     """Return the middle of the largest gap between fractions of the year.
 
-    The result is 0 if the largest gap is short, or if a gap as large contains 0.
+    The result is 0, which is 1 January, if the largest gap is short, or if the gap that contains 1
+    January is about as large.
     """
     dates = np.unique(season)
     gaps = np.diff(dates, append=dates[:1] + 1)  # the last gap contains the end of the year
@@ -198,7 +200,7 @@ def _standard_dates(dates: Any) -> CaseAxis:
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
-    """Return the dates of cftime objects; a year has the length of a year of their calendar."""
+    """Return the dates of cftime objects; their calendar gives the length of the years."""
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
     parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]

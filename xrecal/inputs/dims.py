@@ -24,7 +24,7 @@ Names: TypeAlias = tuple[str, str]
 """Names that messages use for two objects."""
 
 MODEL = "model.state"
-"""Name that messages use for the state of a model."""
+"""Name that messages use for the state of a model, the Dataset that the fit stores."""
 
 NEAR = 1e-6
 """A level may lie this far outside the range of given levels, because of rounding to float32."""
@@ -65,7 +65,7 @@ def _type_of(index: Any) -> str:
 
 
 def _one_type(dim: Hashable) -> str:
-    """Return what to type if labels have two types, such as dates and text, or are text."""
+    """Return advice for a message if labels have two types, such as dates and text, or are text."""
     return (
         f"; give both labels of one type. For text or Python's dates use observations."
         f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
@@ -75,7 +75,7 @@ def _one_type(dim: Hashable) -> str:
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
-    """Return what to type if dates (n,) and (p,) differ only by time of day or day of month."""
+    """Return advice if dates (n,) and (p,) differ only by time of day or day of month."""
     if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
@@ -138,7 +138,8 @@ def at_scalars(
 def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
     """Return the single label of forecasts for ``dim``.
 
-    For ``time`` the label is the valid time of the forecasts, unless observations have valid times.
+    For a dimension ``time``, the label is the single valid time of the forecasts if they have one,
+    and the observations have no coordinate ``valid_time``.
     """
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
@@ -148,7 +149,7 @@ def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
 def warn_of_other_labels(
     forecasts: xr.DataArray, observations: xr.DataArray, *, names: Names
 ) -> None:
-    """Warn if observations of one place have another name of this place than the forecasts.
+    """Warn if forecasts and observations of one place give it different names.
 
     Names are text or integers. Real numbers may differ: a station is near a grid point, not on it.
     """
@@ -229,7 +230,7 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
 
 
 def _at_labels_of(name: str, dim: Hashable) -> str:
-    """Return the text of the argument that selects or assigns the labels of an object."""
+    """Return the argument, as text, that selects or assigns the labels of an object."""
     plain = isinstance(dim, str) and dim.isidentifier() and not iskeyword(dim)
     if plain and not hasattr(xr.DataArray, str(dim)) and not hasattr(xr.Dataset, str(dim)):
         return f"{dim}={name}.{dim}"
@@ -237,7 +238,7 @@ def _at_labels_of(name: str, dim: Hashable) -> str:
 
 
 def _within_half_a_step(labels: Any, others: Any) -> float | None:
-    """Return the largest distance between paired labels; None unless it is below half a step.
+    """Return the largest distance of paired labels; None unless below half a step of the grid.
 
     The function sorts the labels of both arguments, and pairs them in this order.
     """

@@ -159,7 +159,7 @@ def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
 def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
     """Raise ValueError if finite weights in memory have an infinite sum.
 
-    As shares of such a sum, all weights would be 0.
+    Divided by such a sum, all weights would be 0.
     """
     values = weights.data
     if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.floating):
@@ -177,9 +177,9 @@ def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
 
 
 def _alike(parts: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
-    """Return parts with places in the order of the first part; raise ValueError if labels differ.
+    """Return arrays with places in the order of the first; raise ValueError if labels differ.
 
-    Without this check, xarray would fill a Dataset with NaN where a part lacks a label.
+    Without this check, xarray would fill a Dataset with NaN where an array lacks a label.
     """
     (first, a), *others = parts.items()
     alike = {name: like_places(b, a, b.dims, names=(first, name)) for name, b in others}

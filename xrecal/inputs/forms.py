@@ -36,7 +36,7 @@ class Traits(NamedTuple):
     has_scale: bool = False
     """True if a forecast consists of means and standard deviations, not of members or quantiles."""
     has_distances: bool = True
-    """True if a closed formula gives energy distances."""
+    """True if a closed formula gives the energy distance of two forecasts of this kind."""
 
 
 TRAITS: dict[Kind, Traits] = {
@@ -50,17 +50,18 @@ TRAITS: dict[Kind, Traits] = {
 this kind, and a distribution in ``xrecal.arrays.distributions.from_parts``."""
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
-"""Names of the arrays of a form; all but the first are optional."""
+"""Names of the arrays that a :class:`Form` may have; all but the first are optional."""
 
 VECTOR = "vector_"
-"""First part of the names of arrays with members of each variable, if variables form vectors."""
+"""Prefix of the names of arrays with the members of each variable that a fit takes jointly."""
 
 
 @dataclass(frozen=True)
 class Form:
     """One forecast variable: members with or without weights, quantiles, or normal components.
 
-    A censored forecast is one normal distribution; the probability beyond a bound is at the bound.
+    A censored forecast is one normal distribution; the probability of values beyond a bound is
+    moved to the bound.
     """
 
     name: Hashable | None
@@ -71,13 +72,15 @@ class Form:
     scale: xr.DataArray | None = None
     weights: xr.DataArray | None = None
     levels: xr.DataArray | None = None
-    """Levels in [0, 1] of quantiles; tasks compute masses from the levels that are not missing."""
+    """Levels in [0, 1] of quantiles. Tasks compute from them the probability mass of each quantile,
+    without levels that are missing."""
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     continuous: Continuous | None = None
     """Continuous distribution of a weighted ensemble; None if the CDF is a step function."""
     vector: tuple[xr.DataArray, ...] = ()
-    """Members of all variables, including this one, if variables form vectors; empty otherwise."""
+    """Members of all variables of a joint fit, including this one; empty for a fit to one
+    variable."""
 
     @property
     def traits(self) -> Traits:
@@ -106,7 +109,7 @@ class Form:
 
     @property
     def dims(self) -> tuple[Hashable, ...]:
-        """Dimensions of all parts together, without the member dimension."""
+        """Dimensions of all arrays together, without the member dimension."""
         widest = max(self.parts.values(), key=lambda part: part.ndim)
         rest = [d for part in self.parts.values() for d in part.dims]
         return tuple(d for d in dict.fromkeys([*widest.dims, *rest]) if d != self.member_dim)
@@ -117,9 +120,10 @@ class Form:
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-        """Return a coordinate of n members, with the user's attributes; empty if none has labels.
+        """Return labels for n members, by name of their dimension; {} if members have no labels.
 
-        The labels are the user's if there are n, else n successive numbers.
+        They are the labels of the forecast if it has n members, otherwise n successive numbers. The
+        attributes are those of the labels of the forecast.
         """
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
@@ -133,7 +137,7 @@ class Form:
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
         """Return the dimensions of a result in the user's order.
 
-        The dimensions ``new`` are in the place of the member dimension.
+        The dimensions ``new`` take the place of the member dimension.
         """
         every = {*self.dims, self.member_dim}
         whole = [part.dims for part in self.parts.values() if set(part.dims) == every]
@@ -141,7 +145,7 @@ class Form:
         return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
 
     def broadcast(self) -> Form:
-        """Return the form with all parts over all dimensions: each case has its own members."""
+        """Return the form with all arrays over all dimensions; each case has its own members."""
         if len(self.parts) == 1:
             return self
         whole = xr.broadcast(*self.parts.values())
@@ -313,10 +317,10 @@ def _read_dataset(
 def _weight_variable(
     dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
 ) -> Hashable | None:
-    """Return the name of the variable with the member weights of another one; None without weights.
+    """Return the name of the variable with the weights of ``variable``; None without weights.
 
-    An attribute names the weights; or their variable is called NAME_weight, has a member dimension
-    and has no units.
+    An attribute of the variable names the weights. Otherwise they are the variable NAME_weight, if
+    it has a member dimension and no units.
     """
     array = dataset[variable]
     for named in str(array.attrs.get("ancillary_variables", "")).split():
@@ -379,10 +383,11 @@ def numbers_of(
 ) -> list[xr.DataArray]:
     """Return arrays of numbers that identify forecasts.
 
-    The first array has the number of each case along ``dim``. The sum of the other arrays, one per
-    location dimension, is the number of each location; so tasks get few values for any number of
-    locations. The count runs through the location dimensions, sorted by name. If a forecast has
-    only some of the ``places`` along a dimension, the count includes all of these places.
+    The first array has the number of each case along ``dim``. The number of a location is the sum
+    of the other arrays, one for each location dimension. So tasks get few values, however many
+    locations there are. Numbers count locations along the location dimensions, sorted by name.
+    If given, ``places`` has the positions of the forecasts among all places of the model, and the
+    count includes all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -463,7 +468,7 @@ def with_named_cases(form: Form, dim: Dims) -> Form:
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Return an attribute with the case dimension, if no rule recognises it; else empty."""
+    """Return the attribute that names the case dimension if no rule recognises it, otherwise {}."""
     if dim not in form.dims or form.roles.cases == [dim]:
         return {}
     return {OF_CASES: str(dim)}

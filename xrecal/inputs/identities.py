@@ -25,7 +25,7 @@ PLACE_NAMES = (
 """Names of coordinates that identify a place; the CF attribute ``cf_role`` marks others."""
 
 NUMBERS = ("number", "length", "month")
-"""Kinds of labels that are numbers: without a unit of time, of a fixed length, in months."""
+"""Kinds of numbers as labels: without a unit of time, lengths of time, and whole months."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds of labels that give positions of places."""
@@ -42,7 +42,8 @@ class Identity:
     """Name of the coordinate or coordinates."""
     kind: Kind
     keys: pd.Index | FloatArray
-    """Labels (n,), or numbers (n, k), which count as equal up to rounding."""
+    """Labels (n,) of the places, or k numbers of each (n, k), which count as equal up to
+    rounding."""
     raw: pd.Index | None = None
     """Original labels if these are lengths of time, for comparison with numbers without unit."""
     own: bool = False
@@ -52,7 +53,7 @@ class Identity:
 
     @property
     def drop(self) -> list[str]:
-        """Names of the coordinates."""
+        """Names of the coordinates that identify the places."""
         return self.name.split(" and ")
 
     def nearest(self, wanted: Identity, at: IntArray) -> bool:

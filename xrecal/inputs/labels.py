@@ -23,7 +23,7 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""First part of the names of coordinates with the past case from which each member comes."""
+"""Prefix of the names of coordinates with the past case from which each member comes."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
@@ -36,7 +36,7 @@ Coords: TypeAlias = dict[Hashable, Any]
 
 
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
-    """Bring the labels of an object into the form that other modules expect, and find roles.
+    """Bring labels into the form that other modules expect, and find the roles of dimensions.
 
     Dates of cftime stay; dates with a time zone, Python dates, and the starts of periods become
     datetime64 in UTC. If a dimension of cases or leads has no index, the only coordinate of dates,
@@ -54,8 +54,8 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     Returns
     -------
     Roles
-        Roles of an object with the same values; lazy values stay lazy. Lazy coordinates of dates
-        are computed, because pairing needs the dates.
+        The object with these labels and the same values, and the roles of its dimensions. Lazy
+        values stay lazy. Lazy coordinates of dates are computed, because pairing needs the dates.
 
     Raises
     ------

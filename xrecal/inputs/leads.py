@@ -220,7 +220,7 @@ class MatchedLeads:
     """True if the valid time of each forecast is known."""
 
     def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
-        """Return the sum of both counts at each lead; None if the numbers of leads differ."""
+        """Return these counts plus those of ``other``; None if the numbers of leads differ."""
         if other is None or len(other.n_matched) != len(self.n_matched):
             return None
         n_matched = zip(self.n_matched, other.n_matched, strict=True)

@@ -41,7 +41,7 @@ def read_gap(gap: Any, owner: str) -> int | str:
 
 
 def read_length(given: Any, owner: str, name: str, *, least: int = 0) -> int | str:
-    """Return a length as settings store it: ``least`` cases or more, or text such as "5D"."""
+    """Return a length as settings store it: at least ``least`` cases, or a text such as "5D"."""
     if is_whole(given) and given >= least:
         return int(given)
     length = length_of(given) if isinstance(given, str) else given

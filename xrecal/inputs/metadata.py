@@ -81,7 +81,7 @@ VALID_TIME = "valid_time"
 """Name of coordinates with valid times; their CF standard name is ``time``."""
 
 OF_CASES = "calibration_dim"
-"""Attribute of issued forecasts with the case dimension, if no rule recognises this dimension."""
+"""Attribute of issued forecasts that names the case dimension, if no rule recognises it."""
 
 
 def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | None:
@@ -243,7 +243,7 @@ def _factor(a: str, b: str) -> float | None:
 
 
 def describing(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes that also describe a statistic: all but ``ancillary_variables``."""
+    """Return the attributes of a variable that also describe its mean or another statistic."""
     return {name: value for name, value in attrs.items() if name != "ancillary_variables"}
 
 
@@ -277,5 +277,5 @@ def joined(*remarks: str | None) -> str:
 
 
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """Return only ``history``, with a line added, for results that no other attribute describes."""
+    """Return only ``history``, with a line added, for results that other attributes do not fit."""
     return history_line({name: value for name, value in attrs.items() if name == "history"}, what)

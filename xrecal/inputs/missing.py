@@ -2,9 +2,10 @@
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
 A value is also missing if its absolute value is above 900, and more than a million times the
-largest absolute value among other values, unless all other values are 0. With a model, the other
-values are all values that the model has seen. Without a model, the other values are members and
-observations of the same place in a fit, of all cases in a call on values in memory, and of the same
+largest absolute value among other values, unless all other values are 0. The call decides which
+other values count. With a model, these are all values that the model has seen. In a fit, they are
+members and observations of the same place. In another call, they are the values of all cases if
+these are in memory, and of the same case if they are lazy. So results do not depend on chunks.
 case in a lazy call. So results do not depend on chunks.
 """
 
@@ -27,7 +28,8 @@ DECLARING = ("_FillValue", "missing_value")
 """Attributes, or entries of the encoding, that declare missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""If the encoding has one of these, it also has packed missing values, which no array contains."""
+"""If the encoding has one of these, it declares missing values as they are packed in the file, so
+no array in memory contains them."""
 
 CUSTOMARY = (
     99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
@@ -232,8 +234,8 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
     """Count each number that often marks missing values and is far from all other values.
 
-    Far means a distance of more than half the range of the other values. A number that is as
-    frequent as all other values together does not count.
+    Far means a distance of more than half the range of the other values. A number does not count
+    if it is at least as frequent as all other values together.
     """
     if values.dtype.kind != "f" or not values.size:
         return {}

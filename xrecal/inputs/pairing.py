@@ -46,13 +46,14 @@ class Pairs:
     note: str | None
     """Remark on units, valid times and places; None without a remark."""
     pool: Pool | None = None
-    """Positions from whose cases one fit learns; None if each location has its own fit."""
+    """Pooled positions, from whose cases one fit learns; None if each location has its own fit."""
     leads: MatchedLeads | None = None
     """Number of matched cases at each lead, if there are leads."""
     by_position: str | None = None
     """Remark on dimensions along which nothing identifies the places; ``note`` has it, too."""
     partners: tuple[xr.DataArray, ...] = ()
-    """Observations of each further variable of a joint fit."""
+    """Observations of each further variable of a joint fit, which takes several variables
+    together."""
 
 
 def pair_variables(
@@ -385,7 +386,7 @@ def to_learn_from(pairs: Pairs) -> Pairs:
 
 
 def in_order(pairs: Pairs) -> Pairs:
-    """Return pairs with cases sorted by label, so that blocks of cases are contiguous in time."""
+    """Return pairs with cases sorted by label, so that cases follow each other in time."""
     dim = pairs.dim
     indexes = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
     if dim is None or not indexes or indexes[0].is_monotonic_increasing:

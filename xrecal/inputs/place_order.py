@@ -1,4 +1,8 @@
-"""Sort places by a hash of their labels, to choose a sample of the places."""
+"""Sort places in an order that looks random but depends on their labels alone.
+
+The order chooses a sample of the places. It follows a hash of the labels: a number that each text
+determines, and that differs much even between similar texts.
+"""
 
 from __future__ import annotations
 

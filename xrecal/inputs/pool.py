@@ -1,4 +1,4 @@
-"""Pooled fits: the positions from whose cases one fit learns."""
+"""Pooled fits: one fit learns from the cases of several positions, such as places or leads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | N
 """Location dimensions, by name or with the width of a window along each."""
 
 MAX_POOLED = 1500
-"""Largest number of pooled cases that a fit compares one by one; with more, a fit stores sums."""
+"""Largest number of pooled cases that a fit compares one by one. With more cases, the fit stores
+sums over cases instead."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Pool:
     sizes: tuple[int, ...]
     """Sizes of the pooled dimensions."""
     widths: tuple[int, ...] | None
-    """Sizes of the window around each location; None if one fit learns from all positions."""
+    """Sizes of a window around each location: the fit of the location learns from the positions in
+    this window. None if one fit learns from all positions."""
     taken: tuple[int, ...]
-    """Numbers of all positions, or of those in the window; the last dimension varies fastest. The
-    numbers are in the order of labels, so results do not depend on the order of positions."""
+    """Numbers of the positions that a fit learns from: of all positions, or of those in the window.
+    Along the last dimension, successive positions have successive numbers. The numbers are in the
+    order of labels, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
 
@@ -53,7 +56,7 @@ class Pool:
 
     @property
     def own_cases(self) -> slice:
-        """Slice that takes, from the cases of a window, those of the location itself."""
+        """Slice that takes, from the cases of a window, those of the location in its middle."""
         if self.widths is None:
             return slice(None)
         return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
@@ -108,7 +111,7 @@ class Pool:
         return replace(dates.take(step), step=step)
 
     def positions(self) -> IntArray:
-        """Return the k positions from which each of O fits learns (O, k), -1 beyond the edges."""
+        """Return the k positions from which each of O fits learns (O, k); -1 outside the data."""
         taken = np.array(self.taken)
         if self.widths is None:
             return taken[np.newaxis]

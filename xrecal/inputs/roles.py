@@ -138,7 +138,7 @@ def is_length(label: xr.DataArray | xr.Variable) -> bool:
 
 @dataclass(frozen=True)
 class Roles(Generic[Labels]):
-    """An array with the roles of its dimensions and scalar coordinates; each role is found once."""
+    """An array with the roles of its dimensions and scalar coordinates, each looked for once."""
 
     obj: Labels
 
@@ -204,7 +204,7 @@ class Roles(Generic[Labels]):
         ]
 
     def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
-        """Return the dimensions, besides that of the cases, of coordinates with valid times."""
+        """Return the dimensions, except that of the cases, of coordinates with valid times."""
         if not rest or not self.times:
             return []
         variables = self.obj.coords.variables

@@ -39,8 +39,8 @@ def at_valid_dates(
     Returns
     -------
     DataArray
-        Values; the dimensions of the dates of forecasts replace the part of the year. The result is
-        lazy if the values or the forecasts are lazy.
+        Values over the dimensions of the dates of the forecasts, in place of ``month``,
+        ``dayofyear`` or ``season``. The result is lazy if the values or the forecasts are lazy.
 
     Raises
     ------

@@ -86,7 +86,7 @@ class Times:
     single: bool
     """True if the given forecasts have no dimension of leads."""
     remark: str
-    """Source of the valid times; empty if it is obvious."""
+    """Text that tells where valid times come from; empty if this is obvious."""
     name: str
 
     def valid(self) -> xr.DataArray:
@@ -390,10 +390,10 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 
 
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
-    """Return whether valid times differ too much from starts plus leads.
+    """Return whether valid times contradict starts plus leads.
 
-    A day or more is too much. For leads in months, seasons or years, one month, season or year is
-    too much.
+    A difference of a day or more is a contradiction. For leads in months, seasons or years, it is a
+    difference of at least one month, season or year.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

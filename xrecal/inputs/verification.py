@@ -1,4 +1,4 @@
-"""Read the times at which forecasts are issued and verify; these give the order of learning."""
+"""Read the times at which forecasts are issued and verify, for methods that learn in this order."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from .reading import Floats
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 CYCLE = "annual_cycle"
-"""Name of the result that has the range of the subtracted cycle, in the unit of the forecast."""
+"""Name of the variable with the range of the subtracted cycle, in the unit of the forecast."""
 
 
 def quantile_reliability(

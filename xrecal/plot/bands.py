@@ -14,11 +14,11 @@ from .style import BAND, GREY, Style, veil
 ENDS = ((1 - BAND) / 2, (1 + BAND) / 2)
 
 N_GROUPS = 1.5
-"""Number of groups of cases, divided by the cube root of the number of cases."""
+"""The number of groups of cases is this number times the cube root of the number of cases."""
 
 
 def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
-    """Central range (2, ...) of the share of events in ``n`` independent cases.
+    """Central 90 % range (2, ...) of the share of events in ``n`` independent cases.
 
     All cases have the same ``probability`` of the event. The range is exact, from the binomial
     distribution, and NaN if ``n`` is 0.
@@ -31,7 +31,7 @@ def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
 
 
 def error_limits(n: npt.ArrayLike) -> Floats:
-    """Central range (2, ...) of the ratio of an observed to the true root mean square error.
+    """Central 90 % range (2, ...) of the ratio of an observed to the true RMSE.
 
     The range is exact for ``n`` independent normal errors, from the chi-square distribution, and
     NaN if ``n`` is 0.
@@ -47,8 +47,8 @@ def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
     """Issued probabilities (k,), and the range (2, k) of the observed frequency at each of them.
 
     The function divides cases into groups of similar size. The number of groups grows with the cube
-    root of the number of cases; then the regression and the share of events in a group have similar
-    errors. If this number is 1.5 times the cube root, about 90 % of the curves of calibrated
+    root of the number of cases, so that the regression of the diagram and the share of events in a
+    group have similar errors. With 1.5 times the cube root, about 90 % of the curves of calibrated
     forecasts lie within the range at a given probability.
     """
     ascending = np.sort(probability)

@@ -293,7 +293,7 @@ def shown_range(
 ) -> tuple[float, float]:
     """Ends of the axis: nearly all of the mass, the raw ensemble, and the observation.
 
-    Members with almost no weight do not count, so they do not compress the other members.
+    Members with almost no weight do not count: to show them, the axis could become very long.
     ``before`` are the ends of the axis before this drawing.
     """
     ends = list(_mass_range(case.members())) if case.has_members else []

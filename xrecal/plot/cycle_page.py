@@ -28,8 +28,8 @@ WIDTH, MOST_LINES = 184, 17
 """Letters per line of text, and largest number of lines below the panels."""
 
 LINE, HEAD, FEET, AROUND, BESIDE = 0.14, 0.95, 0.4, 0.85, 0.55
-"""Heights in inches: of a line of text, of the head and the foot of the page, and of titles, labels
-and gaps around a row of panels and around the text."""
+"""Heights in inches: of a line of text, of the head of the page, of its foot, of all titles, labels
+and gaps around a row of panels, and of the gaps around the text."""
 
 FOOT = (
     f"Grey bands contain {BAND:.0%} of calibrated forecasts with as many independent cases. Shaded "

@@ -144,8 +144,8 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
     ------
     TypeError, ValueError
         If ``roc`` is not such a Dataset, if the event happens in no case or in all cases, or if
-        there are several locations. Then select one location, or pass ``dim=...`` to the
-        diagnostic, which then pools the cases of all locations.
+        there are several locations. If there are several, select one, or pass ``dim=...`` to the
+        diagnostic: it pools the cases of all locations.
 
     Notes
     -----

@@ -28,7 +28,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of a fan: central intervals of 90 and 50 %, and the median."""
 
 GAP = 3
-"""Lines and areas have a gap between dates that are more than this many usual steps apart."""
+"""Lines and areas have a gap between dates that are farther apart than this many median steps."""
 
 
 def fan(
@@ -144,7 +144,7 @@ def _levels(
 
 
 def _with_gaps(x: npt.NDArray[Any], order: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Positions in ascending order, with -1 in each gap between dates."""
+    """Positions of cases in ascending order of ``x``, with -1 in each gap between dates."""
     if x.size < 3 or not is_date(x):
         return order
     steps = np.diff(x)

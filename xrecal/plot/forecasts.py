@@ -89,7 +89,7 @@ def _figure(
     without: Sequence[str] = (),
     **defaults: Any,
 ) -> Callable[..., Axes]:
-    """Return a method that computes ``evidence`` and draws it.
+    """Return a method that calls the function ``evidence`` and draws its result.
 
     The method takes ``ax``, ``label`` if ``draw`` has it, and the parameters of ``evidence`` except
     those in ``without``. ``defaults`` replaces default values of these parameters.

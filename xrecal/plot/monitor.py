@@ -27,7 +27,8 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e3
-"""Lower end of the axis, and its highest upper end as a multiple of the higher limit."""
+"""Lower end of the axis, and the largest ratio of its upper end to the higher one of two limits:
+for an alarm, and for a change."""
 
 FOR_LEGEND = 0.12
 """Margin above the curves, as a share of the height of the axis."""
@@ -110,7 +111,7 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
 
 def _in_powers_of_ten(values: xr.DataArray, time: Hashable) -> Range:
-    """Median and range, over locations, of the decimal logarithms of the values."""
+    """Median and range, over locations, of the logarithms of the values to base 10."""
     logs = values.copy(data=np.log10(np.maximum(values.to_numpy(), 1e-300)))
     return over_locations(logs, (time,))
 

@@ -64,14 +64,15 @@ FOOT = (
 )
 
 RAW, RECALIBRATED = "raw", "recalibrated"
-"""Labels of the two forecasts on a page; the names of the data of the first begin with ``RAW``."""
+"""Labels of the two forecasts on a page. The names of the data of the raw forecast begin with
+``RAW``."""
 
 
 class Panel(NamedTuple):
     """A panel of the page."""
 
     name: str
-    """Name of the data of the panel."""
+    """Name under which the page keeps the data that the panel shows."""
     title: str
     function: Callable[..., Axes]
     beside: Literal["curve", "curves", "outline"]
@@ -201,7 +202,7 @@ def check_page(path: str | PathLike[str] | None) -> None:
 
 
 def write_page(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a page in the format of its path."""
+    """Write a page to a file, in the format that the ending of the path names."""
     kind, page = Path(path).suffix.lower().removeprefix("."), BytesIO()
     metadata = {"CreationDate": None} if kind == "pdf" else None  # equal pages give equal files
     figure.savefig(page, format=kind, dpi=DPI, metadata=metadata)
@@ -218,7 +219,7 @@ def _evidence_of(
 ) -> dict[str, xr.Dataset]:
     """Data for the panels of a forecast, by the names of the panels.
 
-    For the raw forecast, ``beside`` is the main forecast of the page.
+    If the forecast is the raw forecast, ``beside`` is the main forecast of the page.
     """
     given = {k: v for k, v in options.items() if k == "member_dim"}
     drawn = given | {"seed": options["seed"]}

@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
 
 def in_memory(data: xr.Dataset, names: Sequence[str], *, figure: str, maker: str) -> xr.Dataset:
-    """Compute some variables of a Dataset.
+    """Return the variables ``names`` of a Dataset in memory.
 
     Raises
     ------

@@ -48,10 +48,12 @@ N_BARS = 20
 INSET = "xrecal-issued"
 
 BELOW, ABOVE = (0.62, 0.07), (0.12, 0.3)
-"""Lower left corner of the distribution of issued probabilities, below and above the diagonal."""
+"""Lower left corner of the bar chart of issued probabilities, if it is below and if it is above the
+diagonal."""
 
 MANY_TIMES = 30
-"""Ratio of the highest to the lowest bar above which their axis is logarithmic."""
+"""The axis of the bars is logarithmic if the highest bar is more than this many times as high as
+the lowest."""
 
 
 def reliability(
@@ -151,7 +153,7 @@ def reliability(
 
 
 def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
-    """Note that most locations have a constant probability, so no curve; empty if they do not."""
+    """Text in place of a curve if most locations have a constant probability, otherwise empty."""
     fixed = [issued[0] for issued, _ in locations if issued[0] == issued[-1]]
     if len(fixed) <= len(locations) / 2:
         return ""
@@ -161,7 +163,10 @@ def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
 
 
 def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
-    """Issued and conditional probabilities of each location with cases, ascending."""
+    """Issued probabilities, ascending, and observed frequencies given these, of each location.
+
+    Locations without cases are left out.
+    """
     dims = data["n_cases"].dims
     stacked = []
     for name in ("probability", "conditional_probability"):
@@ -213,9 +218,9 @@ def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
 
 
 def _draw_issued(ax: Axes, issued: Floats, line: Line2D, colour: str) -> None:
-    """Draw the numbers of issued probabilities, below the diagonal unless the curve is there.
+    """Draw how often each probability is issued, below the diagonal unless the curve is there.
 
-    The axis of the numbers is logarithmic if they differ much.
+    The axis of these numbers is logarithmic if they differ much.
     """
     insets = [child for child in ax.child_axes if isinstance(child, Axes)]
     inset = next((child for child in insets if child.get_label() == INSET), None)
@@ -277,8 +282,8 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     ------
     TypeError, ValueError
         If ``reliability`` is not such a Dataset, if there is no case, or if there are several
-        locations, whose values have no common axis. Then select one location, or pass ``dim=...``
-        to the diagnostic, which then pools the cases of all locations.
+        locations, because their values have no common axis. If there are several, select one, or
+        pass ``dim=...`` to the diagnostic: it pools the cases of all locations.
 
     Notes
     -----
@@ -345,7 +350,7 @@ def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
 
 
 def _quantile_curves(data: xr.Dataset) -> list[tuple[Any, str, Floats, Floats]]:
-    """Colour, label, issued and conditional quantiles of each level with cases."""
+    """Colour, label, issued quantiles, and quantiles of observations given these, of each level."""
     data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
     data = data.sortby(LEVEL)
     curves = []

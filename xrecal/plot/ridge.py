@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Upper end of the axis: this share above the smallest loss."""
+"""The axis ends at the smallest loss plus this share of it."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

@@ -51,10 +51,11 @@ OF_SHAPE = {
     "units": "1",
     "role": TAIL_SHAPE,
 }
-"""Attributes of the shapes of tails."""
+"""Attributes of the variable that holds the shapes of the tails."""
 
 FAR = 0.05
-"""A warning counts a forecast if more than this share of its mass lies far beyond the record."""
+"""A warning counts a forecast that gives more than this probability to values farther outside the
+observed range than this range is wide."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -169,15 +170,15 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """Compute a product of each variable, its novelty and its mass far beyond the record.
+    """Compute a product of each variable, its novelty and the mass of values far beyond the record.
 
     Parameters
     ----------
     forecast, covariates, missing_covariates
         As for ``apply``.
     product : callable
-        Function that computes the product from the distributions of one variable, by a single
-        reduction.
+        Function that computes the product from the distributions of one variable, by one call of
+        their ``reduce``.
     line : str
         Text about the product, for the attribute ``history``.
 
@@ -229,7 +230,8 @@ def _require_same_places(
 ) -> None:
     """Raise ValueError if one coordinate lies along different dimensions in two variables.
 
-    ``along`` has the dimension of each coordinate so far; the function adds those of ``issued``.
+    ``along`` has the dimension of each coordinate of the variables before this one; the function
+    adds the coordinates in ``issued``.
     """
     for variable in issued.values():
         for label, coordinate in variable.coords.items():
@@ -271,7 +273,8 @@ def _weighted(
 ) -> dict[Hashable, xr.DataArray]:
     """Members and weights, with novelty, status and shapes of tails, by the names of the results.
 
-    ``weights`` are those of variables fitted jointly, if the function has computed them before.
+    ``weights`` are the weights if they have been computed before, for another variable: variables
+    that were fitted jointly have the same weights.
     """
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
@@ -331,7 +334,10 @@ def _warn_of_far(
 
 
 def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr.DataArray]) -> str:
-    """Text about the component with most of the mass far beyond the record; empty for no pool."""
+    """Text that names the component with most of the mass far beyond the record.
+
+    The text is empty if the method is no pool.
+    """
     if "component" not in members.coords:
         return ""
     low, high = record

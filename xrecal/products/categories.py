@@ -177,8 +177,8 @@ def model_categories(
         Increasing levels of the quantiles between the categories, above 0 and below 1. By default,
         the categories are terciles.
     window : float, optional
-        Width in days of a window around the calendar day of each forecast. The climatology then
-        consists of the observations of all years in this window, and by default of all
+        Width in days of a window around the calendar day of each forecast. With a window, the
+        climatology consists of the observations of all years in this window, otherwise of all
         observations. Give a window if cases come from several seasons; you need no window if the
         hindcast has one start date a year.
     covariates, missing_covariates
@@ -266,7 +266,7 @@ def between(
 
 
 def category_attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes of probabilities of categories of a variable with ``attrs``."""
+    """Attributes of probabilities of categories; ``attrs`` are those of the variable."""
     return probability_attributes(attrs, "lies in the category")
 
 

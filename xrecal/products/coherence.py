@@ -63,13 +63,13 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Put quantiles (L, T, n) in the order of past observations (L, T, N) at ``slots``."""
+    """Put quantiles (L, T, n) in the order of observations (L, T, N) at the positions ``slots``."""
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 
 
 def check_coherence(coherence: Coherence, template: Template) -> None:
-    """Raise ValueError if the coherence is unknown or does not use the template that is given."""
+    """Raise ValueError if the coherence is unknown, or a template is given that it cannot use."""
     if coherence not in get_args(Coherence):
         raise ValueError(
             f"coherence is {coherence!r}; give one of {list(get_args(Coherence))}, or None for "

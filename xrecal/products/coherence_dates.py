@@ -30,7 +30,7 @@ def observations_of(
 ) -> tuple[FloatArray, ...]:
     """Select past observations (L, T, N) at the positions ``slots`` (L, T, n).
 
-    The result is NaN for slot -1 and where the weights of the distribution are missing.
+    The result is NaN for the position -1 and where the weights of the distribution are missing.
     """
     assert distribution.weights is not None
     selected = np.take_along_axis(observations, np.maximum(slots, 0), axis=-1)
@@ -43,7 +43,8 @@ class Drawn:
     """Calibration cases drawn as members of forecasts."""
 
     slots: xr.DataArray
-    """Positions of the drawn cases, along ``PICK`` and, for several forecasts, the forecasts."""
+    """Positions of the drawn cases among the calibration cases: along ``PICK`` and, if there are
+    several forecasts, along the dimension of the forecasts."""
     fitted: FittedVariable
 
     def labels(self, member: Hashable) -> dict[str, xr.DataArray]:
@@ -68,10 +69,11 @@ class Drawn:
 def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) -> Drawn:
     """Draw n past dates for each case, the same at all locations and for all variables.
 
-    Every location, lead time and variable has the same influence, unless it has no forecast or fit.
+    Every location, lead time and variable has the same influence, except those without a forecast
+    or a fit.
     The function sums up weights as integers, so the sums do not depend on chunks of locations. Dask
-    keeps the weights of one block of locations at a time, and in the end one number for each case
-    and past date.
+    keeps in memory the weights of one block of locations at a time, and their sums: one number for
+    each case and past date.
     """
     for source in variables.values():
         _require_dates(source.fitted)
@@ -111,7 +113,7 @@ class TotalTask(PredictTask):
 
     @property
     def on_device(self) -> bool:
-        """False: the host computes the integers."""
+        """False: the task computes the integers on the processor, not on the GPU."""
         return False
 
     @property
@@ -141,7 +143,7 @@ def _totals(source: Recalibrated) -> xr.DataArray:
 
 
 def _draws(given: Named, *, n: int, seed: int) -> Named:
-    """Draw slots (T, n) by total weights (T, N), for cases with the numbers (T,)."""
+    """Draw positions (T, n) of past dates by total weights (T, N), for cases with numbers (T,)."""
     from xrecal.arrays.distributions.members import systematic_draws
 
     return {"slots": systematic_draws(given["totals"], n, seed, given["cases"])}

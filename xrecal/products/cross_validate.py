@@ -172,11 +172,12 @@ def cross_validate(
     Notes
     -----
     Each fit equals the result of ``fit`` for the training cases alone, so no choice of the fit
-    (ridge, centres, bounds, half-life) uses the predicted cases. Each location has as many fits as
-    there are splits. By year or block, all splits share one computation of energy distances, which
-    changes rounding only. If fits learn from the past alone, or if they pool cases, each split
-    computes its own distances. Each fit pools cases as ``fit`` does for the same number of dates. A
-    shared fit keeps all of its cases in memory.
+    (ridge, centres, bounds, half-life) uses the predicted cases. A split divides the cases into
+    predicted and training cases, and each location has one fit for each split. By year or block,
+    all splits share one computation of energy distances, which changes rounding only. If fits learn
+    from the past alone, or if they pool cases, each split computes its own distances. Each fit
+    pools cases as ``fit`` does for the same number of dates. A shared fit keeps all of its cases in
+    memory.
 
     With ``refit``, the model predicts each case from the cases that had verified when the forecast
     was issued. So n days with ``every="1D"`` cost n updates, and one fit at the first prediction
@@ -222,7 +223,7 @@ def cross_validate(
 def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     """Return the function that computes an output from held-out distributions of one variable.
 
-    The function returns a DataArray without a name if the output has the name of the hindcast.
+    If the output keeps the name of the hindcast, the function returns a DataArray without a name.
     ``given`` has the parameters of all outputs; each output uses those that its function has.
     """
     scores = {name: score.function for name, score in SCORES.items() if score.by_case}

@@ -171,7 +171,8 @@ def model_members(
     whose members are past observations (``CKME(support="observations")``, ``IDR``,
     ``Climatology``). Values are NaN where a drawn date has no observation. xrecal computes the
     weights twice. If the forecasts have several chunks along the calibration dimension, weights
-    differ by rounding, which rarely changes a drawn date; other chunks make no difference.
+    differ by rounding, which rarely changes a drawn date. Chunks along other dimensions make no
+    difference.
 
     The members of a lead do not depend on the other leads that you pass, with two exceptions:
     ``"dates"`` averages weights over the leads that you pass, and the order of members of a model

@@ -23,7 +23,7 @@ def model_novelty(
     """Novelty of each forecast: 0 if it is like past forecasts, 1 if it is unlike all of them.
 
     For a novel forecast, the model uses climatology, or the errors of forecasts that are not like
-    the new one. Do not trust the recalibrated forecast blindly then.
+    the new one. So do not trust the recalibrated forecast blindly if the novelty is near 1.
 
     Parameters
     ----------

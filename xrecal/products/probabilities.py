@@ -35,9 +35,9 @@ class EventKind(NamedTuple):
     name: str
     reduction: Reduction
     event: str
-    """Text after the name of the variable."""
+    """Text that describes the event, after the name of the variable."""
     line: str
-    """Text for the history."""
+    """Text that describes the probability, for the attribute ``history``."""
 
 
 EXCEEDANCE = EventKind(

@@ -55,12 +55,13 @@ BESIDE = {
         "role": "novelty",
     },
     "beyond": {
-        "long_name": "probability beyond the observed record by more than its range",
+        "long_name": "probability of values outside the observed range by more than its width",
         "units": "1",
         "role": "beyond",
     },
 }
-"""Attributes of values that accompany a product."""
+"""Attributes of the novelty of forecasts, and of the probability of values far beyond the
+record."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class Recalibrated:
     forecast: Labelled | None = None
     """Forecast as given by the user."""
     beside: dict[str, xr.DataArray] | None = None
-    """Novelty and mass far beyond the record, which ``reduce`` adds; None means no such results."""
+    """Novelty and mass of values far beyond the record, which ``reduce`` adds to this dictionary;
+    None if it must not compute them."""
 
     @property
     def dim(self) -> Hashable:
@@ -90,7 +92,7 @@ class Recalibrated:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of the members to compare with thresholds."""
+        """Floating type of the members, to which thresholds are converted before a comparison."""
         return dtype_of_members(self.fitted.method, self.form, self.fitted.state["observations"])
 
     @property
@@ -107,8 +109,8 @@ class Recalibrated:
     ) -> tuple[xr.DataArray, ...]:
         """Predict and reduce in each chunk; see :class:`.source.Source`.
 
-        The cases of the forecast, and pooled positions, come last among the looped dimensions. So a
-        task gets the state of each fit once, with all forecasts of this fit.
+        The dimension of the cases and the pooled dimensions come after the dimensions of the fits.
+        So a task gets the state of each fit once, with all forecasts of this fit.
         """
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)
@@ -127,7 +129,7 @@ class Recalibrated:
         return results[: len(out)]
 
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
-        """Novelty and mass far beyond the record that a reduction has computed, by their names.
+        """Novelty and mass of values far beyond the record, by name, as ``reduce`` computed them.
 
         The result also has the status of the covariates that a median may replace.
         """
@@ -205,9 +207,9 @@ class Recalibrated:
         }
 
     def _in_user_order(self, result: xr.DataArray) -> xr.DataArray:
-        """The result with the dimensions and coordinates of the forecast.
+        """The result with the order of dimensions and the coordinates of the forecast.
 
-        The new dimension takes the place of the members.
+        The new dimension of the result takes the place of the members.
         """
         new = [d for d in result.dims if d not in self.form.dims]
         if new in ([CASE], [SLOT]):
@@ -228,8 +230,8 @@ def recalibrated(
 ) -> Sources[Recalibrated]:
     """Distributions of every variable of a forecast, from a model.
 
-    If ``beside`` is true, reductions of the distributions also compute novelty and mass far beyond
-    the record.
+    If ``beside`` is true, reductions of the distributions also compute the novelty, and the mass of
+    values far beyond the record.
 
     Raises
     ------
@@ -286,12 +288,12 @@ def taken_labels(labels: Any, cases: Any) -> Any:
 
 
 class PredictTask:
-    """Task from state and new forecasts of a chunk of locations to arrays of a product.
+    """Task that computes a product from the state of a model and new forecasts, at some locations.
 
-    Shapes are (L, ...) for arrays of the state, (L, T, p) for parts of the T forecasts that share a
-    fit, (L, T) for covariates, and (L, T, ...) for extras of the reduction. ``beside`` adds the
-    mass far beyond the record and the novelty to the results. For this mass, the last two extras
-    are the lowest and the highest observation.
+    Shapes are (L, ...) for arrays of the state, (L, T, p) for arrays of the T forecasts that share
+    a fit, (L, T) for covariates, and (L, T, ...) for extras: further arguments of the reduction.
+    ``beside`` adds the mass of values far beyond the record and the novelty to the results. For
+    this mass, the last two extras are the lowest and the highest observation.
     """
 
     by_place: ClassVar[bool] = True

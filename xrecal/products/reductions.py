@@ -1,7 +1,7 @@
-"""Reductions of distributions, and their support for devices and circular variables.
+"""Reductions of distributions, and marks of those for arrays on a GPU or circular variables.
 
 A reduction computes arrays, such as quantiles, from distributions. The module of a product defines
-its reduction.
+its reduction. In shapes, L counts locations and T counts the forecasts of a location.
 """
 
 from __future__ import annotations

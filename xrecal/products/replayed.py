@@ -1,4 +1,4 @@
-"""Rounds of a model that predicts cases as in operation and learns them when they verify."""
+"""Predict cases in rounds, as in operation: a model learns from cases when they have verified."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """Number of the first case issued when each case is known: (n,), or (n, k) for leads."""
+    """First case, by number, issued when each case has verified: (n,), or (n, k) for k leads."""
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None

@@ -41,7 +41,7 @@ def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
 
 
 def template_slots(template: Template, n: int, form: Form, fitted: FittedVariable) -> xr.DataArray:
-    """Slots (..., n) of the calibration cases whose order members follow.
+    """Positions (..., n), in the state, of the calibration cases whose order members follow.
 
     ``template`` gives the labels of the cases. Without ``template``, the cases are the n dates
     nearest in season to each forecast, in the order of time. Distances between seasons are whole
@@ -69,7 +69,7 @@ def template_slots(template: Template, n: int, form: Form, fitted: FittedVariabl
 
 
 def _nearest(seasons: FloatArray, past: FloatArray, n: int) -> IntArray:
-    """Slots (T, n), ascending, of the cases nearest in season to each forecast."""
+    """Positions (T, n), ascending, of the past cases nearest in season to each forecast."""
     days, of = np.unique(np.rint(seasons * 365), return_inverse=True)
     apart = np.abs(days[:, np.newaxis] / 365 - past)
     distance = np.rint(np.minimum(apart, 1 - apart) * 365)
@@ -79,7 +79,7 @@ def _nearest(seasons: FloatArray, past: FloatArray, n: int) -> IntArray:
 
 
 def _positions(template: Any, fitted: FittedVariable) -> IntArray:
-    """Slots of the cases with these labels, in the order of ``template``."""
+    """Positions of the cases with these labels, in the order of ``template``."""
     coordinate = f"calibration_{fitted.dim}"
     if coordinate not in fitted.state.coords:
         raise ValueError(

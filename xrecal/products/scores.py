@@ -55,7 +55,7 @@ class Score(NamedTuple):
     """Attribute ``units``; None for the units of the variable."""
 
     def of(self, estimator: str) -> Score:
-        """Return this score with another estimator."""
+        """Return this score with another text about its estimator."""
         return self._replace(estimator=estimator)
 
     def attrs(self, units: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class ScoreEntry(NamedTuple):
     the cases of all locations together would reward a forecast for knowing which places are warm
     or wet."""
     whole: bool = False
-    """True for a score of whole fields, which the code must not divide into blocks."""
+    """True for a score of whole fields: the code must not compute it for blocks of locations."""
 
     @property
     def by_case(self) -> bool:
@@ -179,7 +179,7 @@ def pit_of(
 
 
 def uniform_of(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
-    """Random numbers (L, T) in (0, 1) from the numbers of case and location."""
+    """Random numbers (L, T) in (0, 1), by the seed and the numbers of the case and location."""
     from xrecal.arrays.distributions.draws import uniform_at
 
     return uniform_at(seed, sum(location, np.zeros_like(cases)), cases)
@@ -317,7 +317,7 @@ class Verified(NamedTuple):
         new: Mapping[Hashable, int] | None = None,
         extras: Sequence[xr.DataArray] = (),
     ) -> xr.DataArray:
-        """Result of a reduction of each distribution, its observation and ``extras``."""
+        """Result of a reduction that takes each distribution, its observation and ``extras``."""
         return reduce(self.source, reduction, new, [self.observations, *extras])
 
     def brier(self, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
@@ -469,9 +469,10 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations along the single lead or place of a forecast, if they have its label.
+    """Observations at the single lead or place of a forecast, with its dimension.
 
-    Observations without this label are for all places, or lie along valid times.
+    Observations that have no such label stay as they are: they are for all places, or lie along
+    valid times.
     """
     single = single_dims(fitted, forecast)
     names = ("forecast", "observations")

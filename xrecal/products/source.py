@@ -56,7 +56,7 @@ class Source(Protocol):
         *out: Mapping[Hashable, int],
         extras: Sequence[Any] = (),
     ) -> tuple[xr.DataArray, ...]:
-        """Results of a reduction, each with the dimensions ``out`` in place of the members.
+        """Results of a reduction; each has the dimensions of one ``out`` in place of the members.
 
         ``extras`` are further arguments of the reduction: arrays, or for held-out cases also names
         of arrays that the source knows.
@@ -97,7 +97,7 @@ class Sources(Generic[S]):
 
     @property
     def after(self) -> str:
-        """End of a line of the history."""
+        """End of a line of the history: the method of the model."""
         return "" if self.method is None else f" after {self.method}"
 
     @property

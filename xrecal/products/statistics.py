@@ -156,8 +156,8 @@ def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray
 def _with_cell_method(attrs: Mapping[Any, Any], method: str) -> dict[str, Any]:
     """Attributes of a statistic over the members, with the CF cell method.
 
-    The cell method uses the standard name ``realization``, because the result has no member
-    dimension, and CF allows no other names then. A standard deviation of directions is not a
+    The cell method names the members by their standard name, ``realization``: CF allows no other
+    name, because the result has no member dimension. A standard deviation of directions is not a
     direction, so it gets no period.
     """
     if method == "standard_deviation":
