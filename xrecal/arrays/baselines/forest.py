@@ -80,7 +80,7 @@ class FittedForest(NamedTuple):
     lower: FloatArray
     """(L,) lower bound of the variable, minus infinity without a bound"""
     upper: FloatArray
-    """(L,)"""
+    """(L,) upper bound of the variable, infinity without a bound"""
     error: FloatArray
     """(L, n) error of each case: minus infinity if the observation is on the lower bound, infinity
     on the upper bound, NaN if the fit does not use the case"""
@@ -236,7 +236,7 @@ def _sample(
     place: int,
     used: slice | IntArray,
 ) -> Sample:
-    """Return those cases of a place to which a centre can be fitted."""
+    """Return the cases ``used`` of a place in the form that the fit of a centre needs."""
     mean, variance, season, target = (
         np.array(part[place, used], np.float64, order="C")
         for part in (cases.mean, cases.variance, cases.season, observations)

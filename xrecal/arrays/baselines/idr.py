@@ -305,8 +305,7 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 
 @inner
 def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
-    """Update an isotonic regression (n + 1,) of shares of hits after one case at knot j became a
-    hit.
+    """Update an isotonic regression (n + 1,) of shares after one case at knot j became a hit.
 
     A hit is a case whose observation is at most z. A block is a group of neighbouring knots, which
     are distinct values of the index, with one fitted share. Blocks before the block of knot j do

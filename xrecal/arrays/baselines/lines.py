@@ -57,8 +57,7 @@ def fit_shrunk(
     in_spread: bool,
     coefficients: FloatArray,
 ) -> bool:
-    """Call :func:`fit_varying` with a ridge for the predictors, which are some regressors of r (n,
-    K).
+    """Call :func:`fit_varying` with a ridge for the predictors, which are some of r (n, K).
 
     :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a fit
     without predictors. If predictors do not explain the errors but may explain the spread, it

@@ -89,8 +89,7 @@ class State(NamedTuple):
 def settings_of(
     bounds: npt.ArrayLike, n_experts: int, n_levels: int, *, alone: int = -1
 ) -> Settings:
-    """Return default settings, which ``python -m benchmarks.streams`` compares with others on real
-    data.
+    """Return default settings, chosen on real data by ``python -m benchmarks.streams``.
 
     Parameters
     ----------
