@@ -187,13 +187,13 @@ def _filled(parts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray
 
 
 def normalised(forecasts: Forecasts) -> Forecasts:
-    """Return forecasts (n, m) of one location for compiled code; raise ValueError if one is
-    invalid.
+    """Return forecasts (n, m) of one location for compiled code; refuse invalid forecasts.
 
-    The result is float64, with weights that sum to one. Missing members get weight 0 and value 0.
-    The function removes shared members to which no forecast gives weight. Each forecast may have
-    its own members, of which at most half have a weight above 0. If this holds for all forecasts,
-    the function moves these members to the first columns, and removes unused columns.
+    The function raises ValueError for invalid forecasts. The result is float64, with weights that
+    sum to one. Missing members get weight 0 and value 0. The function removes shared members to
+    which no forecast gives weight. Each forecast may have its own members, of which at most half
+    have a weight above 0. If this holds for all forecasts, the function moves these members to the
+    first columns, and removes unused columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts

@@ -17,7 +17,7 @@ from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, copy, inn
 # Number of forecasts in the inner loop, which the compiler turns into vector instructions.
 LANES = 64
 
-# Factors are exp((z - base) / theta), with a base at most this many theta below z. So neither they nor
+# Factors exp((z - base) / theta) have a base at most this many theta below z. So neither they nor
 # their inverses overflow.
 SPAN = 30.0
 
@@ -67,8 +67,7 @@ def fill_within_points(
 
 @inner
 def _rise_and_fall(z: Any, theta: float) -> Any:
-    """Return ``exp((z - base) / theta)`` at each point, and a factor for the sum over earlier
-    points.
+    """Return ``exp((z - base) / theta)`` at each point, and a factor for the earlier sum.
 
     The base moves up from time to time, to prevent overflow. The factor is below 1 at points where
     the base moves, and 1 at all other points.

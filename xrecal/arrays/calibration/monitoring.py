@@ -280,8 +280,7 @@ def _log_bet(u: float, z: float, mean: float, std: float) -> float:
 
 @inner
 def _log_mean(log_e: Any, known: Any) -> float:
-    """Return the log of the mean e-value over places with cases, from the logs (p, 2) of both
-    bets."""
+    """Return the log of the mean e-value over places with cases, from logs (p, 2) of two bets."""
     largest = -np.inf
     for i in range(len(known)):
         if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:

@@ -143,7 +143,7 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
         if not np.isnan(theta):
             return theta
     theta = target_bandwidth(y)
-    return 1.0 if np.isnan(theta) else theta  # all points are equal: any bandwidth gives the same result
+    return 1.0 if np.isnan(theta) else theta  # all values are equal, so any bandwidth does
 
 
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
@@ -169,8 +169,7 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 @kernel
 def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix) -> None:
-    """Find the members at random levels (b, n) in [0, 1), from cumulative weights (n, m) of
-    members.
+    """Find the members at random levels (b, n) in [0, 1), from sums (n, m) of weights.
 
     The result (b, n) is the position of each member among the members of all forecasts.
     """
