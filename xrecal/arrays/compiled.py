@@ -166,7 +166,7 @@ _NUMBERS = {float: types.float64, int: types.int64, bool: types.boolean}
 def copy(values: Any, out: Any) -> None:
     """Copy values (n,) to ``out``.
 
-    Numba would need 2 s longer to compile an assignment to a slice, because of its error messages.
+    An assignment to a slice does the same, but Numba would need 2 s more to compile it.
     """
     for i in range(out.size):
         out[i] = values[i]

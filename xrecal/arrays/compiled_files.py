@@ -139,7 +139,7 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
 
 
 class _Bare:
-    """Replacement for an environment; pickle stores only its name, not a module."""
+    """Object in place of an environment; a pickle stores the name of this object, not a module."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -31,7 +31,7 @@ errors of dates are smaller."""
 
 
 class Split(NamedTuple):
-    """Training cases and test cases, without overlap."""
+    """Masks of training cases and of test cases; no case is both."""
 
     train: BoolArray
     """(n,) True for training cases"""

@@ -72,7 +72,7 @@ class Predictors(NamedTuple):
 class FittedForest(NamedTuple):
     """Centres, errors and trees of L places.
 
-    The node after a node that splits is its left child.
+    The left child of node i is node i + 1.
     """
 
     centre: FloatArray

@@ -21,8 +21,8 @@ NONE = np.zeros(0, np.int64)
 """Empty array of column numbers, for fits without predictors."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges that the fit tries: ridge in the sum of squared errors, divided by the number of cases,
-for predictors of standard deviation 1. An infinite ridge leaves out the predictors."""
+"""Ridges that the fit tries, for predictors of standard deviation 1. Each is the ridge of a sum of
+squared errors, divided by the number of cases. An infinite ridge leaves out the predictors."""
 
 BLOCKS = 20
 """Number of blocks of successive cases; cross-validation holds out each block once."""

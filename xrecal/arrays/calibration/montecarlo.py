@@ -124,7 +124,7 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Draw values (size, n) and positions (size, n) of their members.
+        """Draw values (size, n), and return them with the positions (size, n) of the drawn members.
 
         A position counts the members of all forecasts, one forecast after another.
         """

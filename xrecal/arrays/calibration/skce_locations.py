@@ -125,7 +125,7 @@ def skce_locations(
         Fraction of the year of each case, in [0, 1). The function fits yearly and half-yearly waves
         to the forecast means if there are 20 cases or more. If the waves explain more than half of
         the variance, the function subtracts them from forecasts and observations. Otherwise the
-        kernels would compare little but seasons.
+        kernels would mainly compare the seasons of cases.
 
     Returns
     -------

@@ -79,7 +79,7 @@ class Cases:
 
     @cached_property
     def on_host(self) -> Cases:
-        """Return the cases, with those arrays copied to the host that the fit of centres needs.
+        """Return the cases; arrays that the fit of centres needs are copied to the host.
 
         Ensembles and distances stay on the device.
         """

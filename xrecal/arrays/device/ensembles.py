@@ -100,9 +100,9 @@ def mean_apart(ensembles: Ensembles) -> Any:
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
     """Replace distances as small as rounding errors by 0, as the functions for NumPy do.
 
-    Distances of ensembles without members become NaN. The ensembles ``ones`` may be new forecasts.
-    The result of one must not depend on the others. So the size of a rounding error follows from
-    this forecast and all of ``others``.
+    Distances of ensembles without members become NaN. The ensembles ``ones`` may be new forecasts,
+    and the result for a new forecast must not depend on other new forecasts. So the size of a
+    rounding error follows from this forecast and the ensembles ``others``.
     """
     xp = namespace(squared)
     total, count, low, high = (others.sums[:, k] for k in range(4))

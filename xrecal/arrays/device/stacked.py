@@ -10,7 +10,8 @@ import numpy as np
 __all__ = ["linear", "take"]
 
 STACKED = 512
-"""Largest number of rows of matrices that one call of the library solves together."""
+"""One call of the library solves several matrices together if they have at most this number of
+rows."""
 
 
 def take(xp: Any, values: Any, at: Any) -> Any:

@@ -245,9 +245,9 @@ def circular_members(
         Quantiles at the levels (i - ½) / n_members, i = 1, ..., n_members. The function orders the
         given members by direction. The order starts opposite the mean direction, or at 0 if there
         is no mean direction. :func:`weighted_quantile` defines the quantiles. Each returned value
-        is a given member with positive weight; a value outside one turn stays outside. The result
-        is NaN where no member has positive weight, a weight is NaN, or an infinite member has
-        positive weight.
+        is a given member with positive weight; the function does not move values outside one turn
+        into the turn. The result is NaN where no member has positive weight, a weight is NaN, or an
+        infinite member has positive weight.
 
     Raises
     ------

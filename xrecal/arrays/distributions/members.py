@@ -235,7 +235,7 @@ def whole_weights(weights: FloatArray) -> IntArray:
     array of int64, shape (...)
         Weights in units of ``1 / UNIT`` (1.5e-11), rounded; 0 for a missing weight. Sums of these
         integers do not depend on the order of summation; sums of floats do. An int64 can hold the
-        sum over up to 2^27 distributions.
+        sum of up to 2^27 weights.
 
     Examples
     --------

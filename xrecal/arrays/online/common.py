@@ -114,7 +114,7 @@ class Record:
     def add(self, time: float, change: Sum) -> None:
         """Add the change of the regrets of a location at a time.
 
-        Regrets that a location has from before the round are added at the time minus infinity.
+        If a location has regrets from before the round, add them with a time of minus infinity.
         """
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 

@@ -219,7 +219,7 @@ def _within(value: float, low: float, high: float) -> float:
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Centre all columns except column 0, and divide each column by its root mean square.
+    """Subtract the mean from all columns but column 0; divide each column by its root mean square.
 
     Means and root mean squares are those of the first n rows. Results are limited to ±3.
     """
