@@ -4,14 +4,15 @@ This package does not import xarray or dask. Its folders, in the order in which 
 them, are:
 
 =============  ====================================================================================
-distributions forms of forecasts: their distances, moments, quantiles, members and mixtures kernels
-similarities of forecasts and covariates ckme weights of past cases by similarity, with settings
-from cross-validation baselines climatology, regression (EMOS), isotonic regression (IDR),
-recalibration by the PIT online forecasts averaged over experts, with weights updated after each
-verified case shared one law of errors for many places, from sums over the cases of all places
-scores scores of forecasts, tests of differences of scores, and decompositions of scores calibration
-tests of calibration: SKCE, PIT, ranks, reliability device functions for CuPy arrays, which compute
-many locations at once
+distributions  forms of forecasts: their distances, moments, quantiles, members and mixtures
+kernels        similarities of forecasts and covariates
+ckme           weights of past cases by similarity, with settings from cross-validation
+baselines      climatology, regression (EMOS), isotonic regression (IDR), recalibration by the PIT
+online         forecasts averaged over experts, with weights updated after each case
+shared         one law of errors for many places, from sums over the cases of all places
+scores         scores of forecasts, tests of differences of scores, and decompositions of scores
+calibration    tests of calibration: SKCE, PIT, ranks, reliability
+device         functions for CuPy arrays, which compute many locations at once
 =============  ====================================================================================
 
 Further modules are ``dispatch`` (table of functions by array library), ``rows`` (arrays with one

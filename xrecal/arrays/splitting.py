@@ -118,8 +118,8 @@ def splits(
         Cases at most this far from a test case are not training cases. For example, a gap of 3
         leaves out three cases on each side of the test, or only the three cases before the test if
         the split uses only the past. Give at least the lead time plus the time for which weather
-        resembles earlier weather. Then the model knows no observation that resembles those of its
-        test.
+        resembles earlier weather. Then the model knows no observation that resembles an observation
+        of its test.
     blocks : int, default 5
         Number of parts, at least 2; sizes of parts differ by at most one case. Without a window,
         rolling tests begin after the first part.

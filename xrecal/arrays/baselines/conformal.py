@@ -95,8 +95,8 @@ def conformal_margins(
     -----
     The cost is O(n log n) per location, and O(T n) more with weights. The ends must depend on the
     forecasts alone, and not on a fit to the past cases. Then all past cases are exchangeable with
-    the next case [1]_, which the probability above needs. Each end has its own margin [1]_, because
-    a bias makes the interval too short at one end only.
+    the next case [1]_. The probability above assumes this. Each end has its own margin [1]_,
+    because a bias makes the interval too short at one end only.
 
     References
     ----------

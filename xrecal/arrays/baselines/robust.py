@@ -92,8 +92,9 @@ def believed(predictors: Matrix) -> Any:
 def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
     """Limit values (n,) to ``far`` typical deviations from the median.
 
-    Median and deviations are those of ``past``, or of ``values`` if ``past`` is None. The default
-    limit is very large: it removes only values next to which rounding would hide all others.
+    The function computes median and deviations from ``past``, or from ``values`` if ``past`` is
+    None. The default limit is very large: it removes only values next to which rounding would hide
+    all others.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)

@@ -26,7 +26,7 @@ class Tailed(Empirical):
     """Members (..., n) with weights (..., n); the last 20 members may stand for two tails.
 
     ``shape`` (..., 2) holds the shape of each tail; see :mod:`.tailed`. The mean, the standard
-    deviation, the skewness and the log score are those of the members.
+    deviation, the skewness and the log score follow from the members alone.
     """
 
     shape: FloatArray | None

@@ -1,4 +1,4 @@
-"""Corrections for forecasts whose number of members differs from that of the hindcast.
+"""Corrections for forecasts that have more or fewer members than the hindcast.
 
 The mean of m members has a sampling error, whose variance is 1/m of the variance of the members. On
 average, the variance of m members is smaller than the true variance by a share of 1/m. The mean

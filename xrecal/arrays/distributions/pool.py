@@ -14,10 +14,10 @@ from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, in
 from xrecal.typing import FloatArray
 
 POWER = 15.0
-"""The prior weight of a component, which it would have without cases of its own, is proportional to
-1 / CRPS to this power. Components with similar CRPS get similar prior weights. A component whose
-CRPS is 20 % larger than the smallest CRPS gets almost no prior weight. Powers from 10 to 20 give
-nearly the same scores."""
+"""The fit pulls the weight of a component towards its prior weight, which is proportional to 1 /
+CRPS to this power. Components with similar CRPS get similar prior weights. A component whose CRPS
+is 20 % larger than the smallest CRPS gets almost no prior weight. Powers from 10 to 20 give nearly
+the same scores."""
 
 PULL = 0.1
 """How strongly the fit pulls weights towards the prior weights, in units of the smallest CRPS of a

@@ -68,11 +68,11 @@ class Sum(NamedTuple):
     """Number of locations"""
 
     def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
-        """Return the sum over the locations of this sum and of the other sum."""
+        """Return the sum over all locations of both sums."""
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """Return this sum without the locations of the other sum."""
+        """Return this sum minus the sum ``other``, whose locations it contains."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property

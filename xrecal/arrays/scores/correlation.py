@@ -18,7 +18,8 @@ class Correlation(NamedTuple):
     correlation: FloatArray
     """Correlation in [-1, 1]"""
     influence: FloatArray
-    """(..., n) influence of each case; the standard error of its mean is that of the correlation"""
+    """(..., n) influence of each case; the mean influence and the correlation have the same
+    standard error"""
 
 
 def anomaly_correlation(
@@ -52,10 +53,10 @@ def anomaly_correlation(
     -----
     The correlation of anomalies f and o is :math:`r = \overline{f o} / \sqrt{\overline{f^2} \,
     \overline{o^2}}` [1]_. The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde
-    f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root mean square. The
-    standard error of the mean influence is that of r by the delta method, which is accurate if r is
-    not near 1 or -1. The :func:`~xrecal.arrays.standard_error` of the influence, with cases in
-    order of time, allows for autocorrelation. The cost is O(n) per location.
+    f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root mean square. By the
+    delta method, the mean influence has the standard error of r. The method is accurate if r is not
+    near 1 or -1. The :func:`~xrecal.arrays.standard_error` of the influence, with cases in order of
+    time, allows for autocorrelation. The cost is O(n) per location.
 
     References
     ----------

@@ -31,7 +31,8 @@ class RocArea(NamedTuple):
     area: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; the standard error of its mean is that of the area"""
+    """(..., n) influence of each case; the mean influence and the area have the same standard
+    error"""
     n_events: IntArray
     """Number of complete cases with the event"""
 
@@ -295,7 +296,8 @@ class Discrimination(NamedTuple):
     score: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; the standard error of its mean is that of the score"""
+    """(..., n) influence of each case; the mean influence and the score have the same standard
+    error"""
 
 
 def generalised_discrimination(
