@@ -286,8 +286,8 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
 def _place(value, knots, last):  # type: ignore[no-untyped-def]
     """Return the knot below a value, and the fraction of the way to the next knot.
 
-    Knots ascend from 0 to `last`. A value outside the range of the knots gets the position of the
-    nearest end.
+    The knots from position 0 to `last` are in ascending order. A value outside the range of the
+    knots gets the position of the nearest end.
     """
     if value <= knots[0]:
         return 0, 0.0

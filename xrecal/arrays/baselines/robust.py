@@ -104,7 +104,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
 
 
 def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
-    """Return observations (n,), changed where :func:`cut` limits the error of the ensemble mean."""
+    """Return observations (n,), changed so that :func:`cut` limits errors of the ensemble mean."""
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)

@@ -199,7 +199,7 @@ class _Learned:
 
     @cached_property
     def _familiarity(self) -> tuple[Any, Any]:
-        """Return the factors (L, n) of similarities in the novelty, and typical sums (L,).
+        """Return the factors (L, n) and the typical sums (L,) of similarities that novelty needs.
 
         See ``Embedding.familiarity``.
         """

@@ -72,7 +72,7 @@ class Sum(NamedTuple):
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """Return this sum minus the sum ``other``, whose locations it contains."""
+        """Return the sum over the locations of this sum that are not in ``other``."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property

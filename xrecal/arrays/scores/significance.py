@@ -164,10 +164,10 @@ def diebold_mariano(
     9 at an autocorrelation of 0.6, and 43 at 0.9. If :math:`\nu` is below 3, the p-value is NaN.
 
     With a lag, the long-run variance is a sum of autocovariances at the distances k, with the
-    weights :math:`1 - k / (\mathrm{lag} + 1)`. The function corrects its bias for independent
-    differences, as in [3]_; t has n - 1 degrees of freedom. Under strong dependence, these p-values
-    are too small. With clusters, the variance is computed from the sums of deviations in each
-    cluster, and t has one degree of freedom less than the number of clusters.
+    weights :math:`1 - k / (\mathrm{lag} + 1)`. As in [3]_, the function corrects the bias that this
+    sum has for independent differences; t has n - 1 degrees of freedom. Under strong dependence,
+    these p-values are too small. With clusters, the variance is computed from the sums of
+    deviations in each cluster, and t has one degree of freedom less than the number of clusters.
 
     Each location has its own test, so with many locations some tests reject by chance. The cost is
     O(n log n) per location.
