@@ -8,15 +8,15 @@ distributions  forms of forecasts: their distances, moments, quantiles, members 
 kernels        similarities of forecasts and covariates
 ckme           weights of past cases by similarity, with settings from cross-validation
 baselines      climatology, regression (EMOS), isotonic regression (IDR), recalibration by the PIT
-online         experts, and weights of experts, which are updated with each verified case
+online         forecasts averaged over experts, with weights updated after each case
 shared         one law of errors for many places, from sums over the cases of all places
 scores         scores of forecasts, tests of differences of scores, and decompositions of scores
 calibration    tests of calibration: SKCE, PIT, ranks, reliability
 device         functions for CuPy arrays, which compute many locations at once
 =============  ====================================================================================
 
-Further modules are ``dispatch`` (table of functions by array library), ``rows`` (arrays with a row
-for each location), ``serial`` (autocorrelation of successive cases), ``splitting`` (training and
+Further modules are ``dispatch`` (table of functions by array library), ``rows`` (arrays with one
+row per location), ``serial`` (autocorrelation of successive cases), ``splitting`` (training and
 test cases), ``status`` (status of a location) and ``compiled`` (compilation of loops).
 
 The import of this package is fast, because it loads Numba and SciPy only when a function needs

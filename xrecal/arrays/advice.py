@@ -1,6 +1,6 @@
-"""Texts of errors and warnings, in which the parts that a user may type are marked.
+"""Texts of errors and warnings. Parts of a text that the user may type are marked.
 
-The text is written for Python. The command line turns the marked parts into its own options.
+The texts use the syntax of Python. The command line writes the marked parts as its own options.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ class Typed(NamedTuple):
 
     name: str
     value: Any = None
-    """Value of the parameter; None if the user types only the name, ``...`` for any value."""
+    """Value of the parameter; None if the user types only the name; ``...`` if the user may type
+    any value."""
     python: str | None = None
     """Code that the user types in Python, if it differs from ``name=value``."""
 
@@ -27,7 +28,7 @@ class Typed(NamedTuple):
 
 
 class Advice(str):
-    """Text of an error or a warning for Python, which keeps its parts.
+    """Text of an error or a warning, in the syntax of Python, that remembers its parts.
 
     Parameters
     ----------
@@ -54,11 +55,11 @@ class Advice(str):
         return text
 
     def worded(self, write: Callable[[Typed], str]) -> str:
-        """Return the text; the function ``write`` writes the parts that a user may type."""
+        """Return the text; ``write`` returns the text of each part that a user may type."""
         return "".join(write(one) if isinstance(one, Typed) else one for one in self.parts)
 
 
 def text_of(error: Exception) -> str:
-    """Return the text of an error, as an :class:`Advice` if the error has one."""
+    """Return the text of an error, or the :class:`Advice` that the error was raised with."""
     text = error.args[0] if error.args else ""
     return text if isinstance(text, Advice) else str(error)

@@ -1,8 +1,8 @@
 """Compilation of loops to serial machine code, which runs without Python's global lock (GIL).
 
-A function that Python calls is compiled for the types in its annotations: numbers, the names below
-for arrays, and tuples of numbers and arrays. Its first call compiles the function, or loads the
-machine code of an earlier process from disk.
+A function that Python calls is compiled for the types in its annotations. These types are numbers,
+arrays (under the names below), and tuples of numbers and arrays. Its first call compiles the
+function, or loads the machine code of an earlier process from disk.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Kernel(CPUDispatcher):
         self._cache = CompiledFiles(py_func, declared_types)
 
     def compile(self, sig: Any) -> Any:
-        """Load or compile the function for its declared types; the types ``sig`` are ignored."""
+        """Load or compile the function for the types in its annotations; ignore ``sig``."""
         with global_compiler_lock:
             if not self.overloads:
                 super().compile(declared_types(self.py_func))
@@ -93,7 +93,10 @@ class Kernel(CPUDispatcher):
         return self
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the compiled function where Numba would compile it for the types of a call."""
+        """Return the compiled function.
+
+        Without this method, Numba would compile the function anew for the types of a call.
+        """
         self.compile(None)
         return self
 
@@ -102,8 +105,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls.
 
     Do not pass compiled functions as arguments, because Numba checks arguments at every call. Such
-    a check takes as long as the computation of a small fold, and holds the GIL. Write one kernel
-    for each compiled function instead.
+    a check takes as long as the computation of a small fold, and other threads wait for it. Write
+    one kernel for each compiled function instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -136,9 +139,9 @@ def declared_types(function: Callable[..., Any]) -> tuple[types.Type, ...]:
 def _type_of(annotation: Any, within: bool = False) -> types.Type:
     """Return the Numba type of a number, an array, or a tuple of numbers and arrays.
 
-    Numba accepts a writable array where a function declares a read-only array, but not within
-    tuples. So arrays within tuples are declared writable; they all come from this package and are
-    writable.
+    If a function declares a read-only array, Numba also accepts a writable array, but not within a
+    tuple. So this function declares all arrays within tuples as writable. They are writable,
+    because all of them come from this package.
     """
     if annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -163,7 +166,7 @@ _NUMBERS = {float: types.float64, int: types.int64, bool: types.boolean}
 def copy(values: Any, out: Any) -> None:
     """Copy values (n,) to ``out``.
 
-    An assignment to a slice would take 2 s longer to compile, because of its error messages.
+    An assignment to a slice does the same, but Numba would need 2 s more to compile it.
     """
     for i in range(out.size):
         out[i] = values[i]

@@ -2,13 +2,13 @@
 
 Each compiled function has its own file. The name of the file contains a digest of everything that
 determines the machine code: the code of the function and of all functions that it calls, the types
-of its arguments, the processor, and the versions of Python, Numba, llvmlite and NumPy. Processes
-that start together therefore write equivalent files. The folder has no index that processes could
-damage. A file gets its name only when it is complete.
+of its arguments, the processor, and the versions of Python, Numba, llvmlite and NumPy. So processes
+that start at the same time write equivalent files, and the folder needs no index, which such
+processes could damage. A file gets its name only when it is complete.
 
-The file is a pickle with machine code, after a digest that detects accidental damage, but no
-forgery. Keep the files in a folder that nobody else can write to, like the compiled files of
-Python.
+The file starts with a digest, followed by a pickle with the machine code. The digest detects
+accidental damage, but no forgery. Keep the files in a folder that nobody else can write to, like
+the compiled files of Python.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from numba.core.serialize import dumps
 from .whole_files import write_whole
 
 FOLDER = "XRECAL_CACHE_DIR"
-"""Environment variable for the path of a folder, which then holds the compiled code instead of the
-user's cache."""
+"""Environment variable with the path of a folder for compiled code; without it, compiled code is in
+the user's cache."""
 
 _OPTIONS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change the machine code."""
@@ -61,8 +61,8 @@ def folder() -> Path:
     Raises
     ------
     OSError
-        If the path of the folder is not absolute, or the user has no home folder. Without this
-        check, the code could come from a folder that somebody else can write to.
+        If the path of the folder is not absolute, or the user has no home folder. In these cases
+        the code could come from a folder that somebody else can write to.
     """
     given = os.environ.get(FOLDER)
     path = Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
@@ -79,7 +79,7 @@ class CompiledFiles(NullCache):
     """File with the machine code of one function, as a cache for Numba."""
 
     error: OSError | None = None
-    """First error of this process when it wrote a file; None without an error"""
+    """First error of this process while it wrote such files; None without an error"""
 
     def __init__(self, function: Callable[..., Any], types: Callable[..., Any]) -> None:
         self._function, self._types = function, types
@@ -125,9 +125,9 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
     """Return the parts of a compiled function that its file stores.
 
     Each function within the code has an environment, which names the module of the function. The
-    environments of Numba's own functions are empty. The file stores only the names of such
-    environments, because an import of the modules would take longer than computing all forecasts of
-    a station for a day.
+    environments of Numba's own functions are empty. The file stores only the names of such empty
+    environments. If it stored their modules too, their import would take longer than the
+    computation of all forecasts of a station for a day.
     """
     *parts, environments = compiled._reduce()
     return *parts, [
@@ -139,7 +139,7 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
 
 
 class _Bare:
-    """Replacement for an environment, of which pickle stores only the name, not the module."""
+    """Object in place of an environment; a pickle stores the name of this object, not a module."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -159,7 +159,7 @@ def _environment(name: str) -> Any:
 
 
 def _digest(*parts: bytes) -> bytes:
-    """Compute the SHA-256 digest of several parts, each with its length."""
+    """Compute the SHA-256 digest of the contents and lengths of several parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(b"%d:" % len(part))
@@ -168,7 +168,7 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _note(error: OSError) -> None:
-    """Warn, once per process, that compiled code could not be stored, and explain the remedy."""
+    """Warn, once per process, that compiled code could not be stored, and explain what to do."""
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
@@ -181,8 +181,8 @@ def _note(error: OSError) -> None:
 def _content(function: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything that determines the machine code of a function, in a fixed order.
 
-    The machine code of a function contains the functions that it calls, so this generator includes
-    them.
+    The machine code of a function contains the code of the functions that it calls. So this
+    generator yields their content, too.
     """
     seen: set[Any] = set()
     waiting: list[Any] = [function]

@@ -92,7 +92,8 @@ _FOR_DEVICES = {
     "device.ensembles": "squared_energy_distance",
     "kernels.kernel": "features",
 }
-"""Functions for arrays on a device in each module. They fit and apply the CKME."""
+"""Functions for arrays on a device (GPU), in each module. These functions fit and apply the
+CKME."""
 
 
 def _by_name(modules: dict[str, str]) -> dict[str, str]:
@@ -148,7 +149,7 @@ def contiguous(values: Any) -> Any:
 
 
 def offered(name: str) -> Any:
-    """Look up a name of :mod:`xrecal.arrays`; raise AttributeError if it is not public."""
+    """Return the object with a public name of :mod:`xrecal.arrays`, or raise AttributeError."""
     if name not in HOME:
         raise AttributeError(f"module 'xrecal.arrays' has no attribute {name!r}")
     return _public(name)
@@ -165,20 +166,21 @@ def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a public function so that it selects the library of its arrays.
 
     A call with NumPy arrays calls the function itself. A call with arrays on a device calls the
-    function of the same name for devices. If there is no such function, or if a call mixes arrays
-    on host and device, the call raises TypeError, which names the arrays to copy.
+    function of the same name for devices. The call raises TypeError if there is no such function,
+    or if the arrays of the call are partly on the host and partly on the device. The error names
+    the arrays to copy.
     """
     name = function.__name__
 
     @wraps(function)
     def dispatched(*args: Any, **kwargs: Any) -> Any:
-        # Before the library is imported, there are none of its arrays.
+        # As long as nobody has imported the library, no array can belong to it.
         if sys.modules.get(DEVICE) is None or not _any_on_device((*args, *kwargs.values())):
             return function(*args, **kwargs)
         _refuse_mixture(function, args, kwargs)
         return device_function(name)(*args, **kwargs)
 
-    # Pickle looks the object up under this name.
+    # Pickle finds the wrapped function by this name.
     dispatched.__module__, dispatched.__qualname__ = "xrecal.arrays", name
     return dispatched
 
@@ -204,7 +206,7 @@ def _described(named: tuple[str, Any]) -> Described:
 def _refuse_mixture(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raise TypeError if arrays that hold data are on the host, because others are on a device."""
+    """Raise TypeError if arrays that hold data are on the host; other arrays are on a device."""
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     data = (named for named in given.items() if named[0] not in DESCRIBING)
     held = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]

@@ -1,8 +1,8 @@
 """Usual values of a predictor (median and range of the record), and detection of broken values.
 
-A value of a predictor may be missing, or broken because of another unit, another archive or a fill
-value. The median of the record replaces missing and broken values, so they neither shift a forecast
-nor remove it.
+A value of a predictor may be missing. It may also be broken: in another unit, from another archive,
+or a number that marks missing values. The median of the record replaces missing and broken values,
+so they neither shift a forecast nor remove it.
 """
 
 from __future__ import annotations
@@ -18,45 +18,48 @@ from xrecal.typing import FloatArray
 from .dispatch import namespace
 
 MARGIN = 0.5
-"""Share of the range of the record by which a plausible value may lie below or above the range."""
+"""How far a plausible value may lie below or above the range of the record, as a share of this
+range."""
 
 ROUNDING = 1e-6
-"""Further tolerance for rounding to other types, as a share of the largest value of the record."""
+"""Further distance that a plausible value may lie outside the range, because values are rounded in
+other types; it is a share of the largest value of the record."""
 
 FEWEST = 20
-"""Fits learn an indicator of missing values if the record has at least this number of cases with a
-value, and at least this number of cases without a value."""
+"""Fits use a further feature that indicates missing values if at least this number of cases in the
+record have a value, and at least this number have none."""
 
 COARSE = 10
 """A predictor counts as continuous if this number, times the smallest difference between values of
 the record, is less than the mean difference between neighbouring values."""
 
 INDICATOR = 2.0**0.5
-"""Code of indicators of missing values, in place of a period. Like sines and cosines, an indicator
-has the weight 1/2 in squared distances. So the distance between a missing and a known value is that
-of two typical known values."""
+"""Value, for a missing predictor, of the feature that marks missing values; for a known predictor
+it is 0. In squared distances this feature has the weight 1/2, like sines and cosines. So a missing
+value is as far from a known value as two typical known values are from each other."""
 
 
 class Usual(NamedTuple):
     """Usual values of a predictor in the record of L places; each array is (L, 1)."""
 
     middle: FloatArray
-    """Median of the record, or mean direction of a circular predictor; 0 if unknown."""
+    """Median of the record, or mean direction of a circular predictor; 0 if no value is known."""
     low: FloatArray
-    """Smallest plausible value; minus infinity for a circular or unknown predictor."""
+    """Smallest plausible value; minus infinity for a circular predictor, or if no value is
+    known."""
     high: FloatArray
-    """Largest plausible value; infinity for a circular or unknown predictor."""
+    """Largest plausible value; infinity for a circular predictor, or if no value is known."""
     known: npt.NDArray[np.bool_]
-    """True if the record has a value."""
+    """True if at least one value of the record is known."""
     mixed: npt.NDArray[np.bool_]
     """True if the record has at least 20 cases with a value and at least 20 cases without."""
     never_zero: npt.NDArray[np.bool_]
     """True if zero must be a fill value: it lies inside the range of a continuous predictor, but
     the record has no zero."""
     first: FloatArray
-    """Smallest value of the record; 0 for a circular or unknown predictor."""
+    """Smallest value of the record; 0 for a circular predictor, or if no value is known."""
     last: FloatArray
-    """Largest value of the record; 0 for a circular or unknown predictor."""
+    """Largest value of the record; 0 for a circular predictor, or if no value is known."""
 
     def broken(self, values: FloatArray) -> npt.NDArray[np.bool_]:
         """Mark broken values (L, T): infinite values, and values that are not plausible."""

@@ -1,4 +1,4 @@
-"""Arrays with one row for each location, in blocks that fit into memory, and checks of numbers."""
+"""Arrays with one row per location, their division into blocks of rows, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from xrecal.typing import FloatArray
 from .status import FEWEST
 
 ROUNDING = 1e-6
-"""Tolerance for probabilities outside [0, 1], because float32 is inexact. Such probabilities count
-as 0 or 1."""
+"""Distance by which a probability may lie outside [0, 1], because float32 is inexact. Such a
+probability counts as 0 or 1."""
 
-# Approximate bytes of copies of cases: they are made for a block of locations at a time.
+# Approximate bytes of a copy of cases. Functions copy the cases of some locations at a time.
 WORKSPACE = 64_000_000
 
 MET = 4096
-"""Largest number of digests that a :class:`Kept` keeps of contents without a stored result."""
+"""How many digests of contents without a stored result a :class:`Kept` remembers at most."""
 
 Made = TypeVar("Made")
 
@@ -99,7 +99,7 @@ def mean_of_known(
 def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray, ...]]]:
     """Yield slices of locations, and the arrays (L, ...) at these locations as contiguous float64.
 
-    A slice has only a few locations, which limits the memory for the conversion from float32.
+    A slice has only a few locations, so the copies in float64 need little memory.
     """
     n_locations = arrays[0].shape[0]
     values = sum(array.size for array in arrays)
@@ -108,7 +108,7 @@ def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of at least one location, so that the arrays of a slice fit into the workspace.
+    """Yield slices of at least one location; the arrays of a slice fit into the workspace.
 
     ``bytes_each`` is the memory that one location needs.
     """
@@ -118,12 +118,12 @@ def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
 
 
 class Kept(Generic[Made]):
-    """Cache of results for contents that come again; at most ``most`` bytes.
+    """Cache of results, which returns a stored result if a call repeats earlier contents.
 
     A model that issues forecasts day after day, or one product after the other, uses the same cases
     again and again. The key of a result is a digest of all contents on which the result depends.
-    The cache stores a result when its contents come for the second time. It first drops results
-    that were not used for the longest time.
+    The cache stores a result when its contents come for the second time. It holds at most ``most``
+    bytes: if they are full, it drops the results whose last use is longest ago.
     """
 
     def __init__(self, most: int) -> None:
@@ -134,7 +134,7 @@ class Kept(Generic[Made]):
     def get(
         self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
     ) -> Iterable[Made]:
-        """Return the stored result for the contents, or make one of about ``n_bytes`` bytes."""
+        """Return the stored result for the contents, or make a result of about ``n_bytes``."""
         key = digest(contents)
         with self._lock:
             if key in self._known:
@@ -155,7 +155,7 @@ class Kept(Generic[Made]):
 
 def digest(contents: Iterable[Any]) -> bytes:
     """Compute a digest of arrays with their types and shapes, and of texts, numbers or None."""
-    found, told = sha256(), []  # processors have instructions for it
+    found, told = sha256(), []  # processors have instructions for SHA-256
     for part in contents:
         if isinstance(part, np.ndarray):
             told.append((part.dtype.str, part.shape))

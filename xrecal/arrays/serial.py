@@ -1,8 +1,8 @@
-"""Autocorrelation of successive cases, and slow waves that show how uncertain their mean is.
+"""Autocorrelation of successive cases, and slow waves, which show how uncertain the mean is.
 
 A series of n cases is the sum of its mean and of n - 1 cosine waves; wave j has j half periods. If
-b successive cases count as one, the first n / b - 1 waves are slow. The amplitudes of slow waves
-are as uncertain as the mean, whatever the autocorrelation. So they measure the uncertainty of the
+b successive cases count as one, the first n / b - 1 waves are slow. Whatever the autocorrelation,
+the amplitudes of slow waves vary about as much as the mean. So they measure the uncertainty of the
 mean.
 """
 
@@ -14,21 +14,21 @@ import numpy.typing as npt
 from xrecal.typing import FloatArray, IntArray
 
 SHARE = 0.7
-"""Highest frequency of slow waves, as a share of a frequency that :func:`block_lengths` defines."""
+"""Highest frequency of slow waves, divided by a frequency that :func:`block_lengths` defines."""
 
 CAUTION = 0.5
 """Number of standard errors that :func:`block_lengths` adds to an autocorrelation. An estimate that
 is too small does more harm than one that is too large."""
 
 LARGEST = 0.995
-"""Largest autocorrelation that :func:`block_lengths` allows for."""
+"""Larger autocorrelations than this count as this value in :func:`block_lengths`."""
 
 FEWEST_WAVES = 3
-"""Least number of slow waves for an estimate of the uncertainty of their mean."""
+"""With fewer slow waves than this, the uncertainty of the mean cannot be estimated."""
 
 CLEAR = 2.58
-"""Number of standard errors above which an autocorrelation is significant. The autocorrelations of
-0.5 % of independent series exceed it."""
+"""An autocorrelation is significant if it exceeds this number of standard errors. In 0.5 % of
+independent series it does."""
 
 
 def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE) -> IntArray:
@@ -37,7 +37,7 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
     Parameters
     ----------
     autocorrelation : array of float, shape (...)
-        Estimated lag-1 autocorrelation of n cases, in [-1, 1].
+        Lag-1 autocorrelation, in [-1, 1], as estimated from n cases.
     n : array of int, shape (...)
         Number of cases.
     share : float
@@ -53,9 +53,9 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
     The spectrum of a first-order autoregressive process with lag-1 autocorrelation :math:`\rho` is
     highest at frequency zero. At the frequency :math:`(1 - \rho) / \sqrt \rho` it has half of this
     height. The n / b - 1 slow waves reach ``share`` times this frequency. With a share of 0.7, a
-    t-test at the level 5 % rejects a true hypothesis in about 6 % of the cases. The function adds
-    the expected bias, :math:`(1 + 3 \rho) / n`, and half a standard error to the estimated
-    autocorrelation.
+    t-test at the level 5 % rejects a true hypothesis in about 6 % of the cases. An estimated
+    autocorrelation is too small on average. So the function adds the expected error, :math:`(1 + 3
+    \rho) / n`, and half a standard error to it.
     """
     n = np.maximum(n, 1)
     rho = autocorrelation + (1 + 3 * np.maximum(autocorrelation, 0)) / n + CAUTION / np.sqrt(n)
@@ -93,7 +93,7 @@ def waves(series: FloatArray, n_waves: int) -> FloatArray:
 def rotations(rng: np.random.Generator, n_resamples: int, n_waves: int) -> FloatArray:
     """Draw random directions (n_resamples, n_waves + 1), each a vector of length one.
 
-    A random rotation turns the direction of the scaled sum into such a direction.
+    The directions are rows of random rotation matrices.
     """
     directions = rng.standard_normal((n_resamples, n_waves + 1))
     directions /= np.sqrt(np.einsum("bi,bi->b", directions, directions))[:, np.newaxis]

@@ -17,7 +17,7 @@ Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
 """Length of a series of cases: a number of cases, or a length of time (such as
 pandas.Timedelta)."""
 
-# Advice to get more training cases, by kind of split. The keys are also the allowed kinds.
+# Advice on how to get more training cases, for each kind of split.
 _MORE_TRAINING = {
     "year": "a smaller gap",
     "block": "a smaller gap or more blocks",
@@ -26,11 +26,12 @@ _MORE_TRAINING = {
 }
 
 ROUNDING = 1e-6
-"""Tolerance in days, about a tenth of a second. Rounding errors of dates in days are smaller."""
+"""Dates in days that differ by less than this, about a tenth of a second, count as equal. Rounding
+errors of dates are smaller."""
 
 
 class Split(NamedTuple):
-    """Training cases and test cases, without overlap."""
+    """Masks of training cases and of test cases; no case is both."""
 
     train: BoolArray
     """(n,) True for training cases"""
@@ -39,12 +40,12 @@ class Split(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of a model that keeps learning: it first learns cases, and then predicts cases."""
+    """One step of a model that keeps learning; the model learns cases, and then predicts cases."""
 
     fits: bool
     """True if the model is fitted to the cases in ``learn``; otherwise these cases update it."""
     learn: IntArray
-    """Positions of the cases to learn; empty without new cases, and before the first fit."""
+    """Positions of the cases to learn; empty if there are no new cases, or before the first fit."""
     test: IntArray
     """Positions of the cases to predict."""
 
@@ -55,16 +56,17 @@ class Rolling(NamedTuple):
     every: Span | None
     """Time between two updates."""
     refit: Span | None = None
-    """Time between two fits, counted from the first test. A fit takes place at the first step when
-    this time is over. By default there is only one fit."""
+    """Time between two fits, counted from the first test. The next fit takes place at the first
+    step after this time. By default there is only one fit."""
     window: Span | None = None
-    """Length of the past that a fit learns from; by default all of the past"""
+    """Number of most recent cases, or length of time, that a fit learns from; by default all of the
+    past"""
     blocks: int = 5
-    """Number of parts of the record; without a window, tests begin after the first part"""
+    """Number of equal parts of the record; without a window, tests begin after the first part"""
 
 
 class Measure(NamedTuple):
-    """Length of a series of cases, and the positions of the cases in the same unit."""
+    """Length of a series of cases, and positions of the cases, both in cases or in days."""
 
     position: FloatArray
     """(n,) number or date of each case, ascending"""
@@ -86,20 +88,20 @@ def splits(
     """Split cases, which are in order of time, into training cases and test cases.
 
     ``"year"``
-        Each year is a test once; its model learns from all years before and after it.
+        Each year is tested once; the model for its test learns from all other years.
     ``"block"``
-        Each of ``blocks`` contiguous parts of equal size is a test once; its model learns from all
-        other parts.
+        The cases are divided into ``blocks`` contiguous parts of equal size. Each part is tested
+        once; the model for its test learns from all other parts.
     ``"retrospective"``
-        Each of ``blocks`` parts except the first is a test once; its model learns from all cases
-        before the part.
+        The cases are divided into parts as for ``"block"``. Each part except the first is tested
+        once; the model for its test learns from all cases before the part.
     ``"rolling"``
-        As in operation, a new model is fitted at intervals of ``every``. It learns from the last
-        ``window`` of cases, and its test lasts until the next fit.
+        As in operation, a new model is fitted at intervals of ``every``. Each model learns from the
+        most recent cases, as many as ``window`` allows, and is tested until the next fit.
 
-    With ``"year"`` and ``"block"``, models also learn from the future of their test. This is right
-    for exchangeable cases, but too favourable if the climate or the forecast model drifts. With
-    ``"retrospective"`` and ``"rolling"``, models learn only from the past.
+    With ``"year"`` and ``"block"``, models also learn from cases later than their test. If the
+    climate or the forecast model drifts, such tests show a higher skill than forecasts will have.
+    With ``"retrospective"`` and ``"rolling"``, models learn only from the past.
 
     Parameters
     ----------
@@ -113,17 +115,18 @@ def splits(
         Date of each case, in days since any day, in ascending order; equal dates are allowed. Dates
         are required if an argument is a length of time.
     gap : int or timedelta, default 0
-        Training leaves out cases whose distance from a test case is at most the gap. For example, a
-        gap of 3 leaves out three cases on each side of the test, or only the three cases before the
-        test if the split uses only the past. Give at least the lead time plus the memory of the
-        weather, so that the model knows no observation of its test.
+        Cases at most this far from a test case are not training cases. For example, a gap of 3
+        leaves out three cases on each side of the test, or only the three cases before the test if
+        the split uses only the past. Give at least the lead time plus the time for which weather
+        resembles earlier weather. Then the model knows no observation that resembles an observation
+        of its test.
     blocks : int, default 5
         Number of parts, at least 2; sizes of parts differ by at most one case. Without a window,
         rolling tests begin after the first part.
     window : int or timedelta, optional
-        Length of the past that a rolling model learns from, counted back from the first case of its
-        test. The window includes the gap. Tests begin when the first window is full. By default the
-        model learns from all of the past.
+        Number of cases, or length of time, before the first test case. A rolling model learns from
+        this window. The window includes the gap. Tests begin when the first window is full. By
+        default the model learns from all of the past.
     every : int or timedelta, optional
         Time between two fits of a rolling model, counted from the first fit; required with
         ``by="rolling"``.
@@ -197,12 +200,12 @@ def replay(
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        When each case becomes known, with cases in order of time: the number of the first case
-        issued after that. The number is larger than the number of the case itself. It is n or more
-        if the case never becomes known. If a case has k parts, each part has such a number.
+        Number of the first case that is issued after this case becomes known; cases are in order of
+        time. It is larger than the number of the case itself, and n or more if the case never
+        becomes known. If a case has k parts, such as leads, each part has such a number.
     rolling : Rolling
-        Schedule. A fit learns from the window; the next updates learn from cases that become known
-        after the fit.
+        Schedule of updates and fits. A fit learns from the window; the updates after it learn from
+        cases that become known after the fit.
     days : array of float, shape (n,), optional
         As for :func:`splits`.
     least : int
@@ -291,7 +294,7 @@ def _refits(
     blocks: int,
     name: str = "every",
 ) -> IntArray:
-    """Return the number (n,), from 0, of the fit that predicts each case; -1 before the first."""
+    """Return the number (n,), from 0, of the fit for each case; -1 before the first fit."""
     if every is None:
         raise ValueError(
             Advice(
@@ -325,7 +328,7 @@ def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
     Positions (n,) ascend.
     """
     case = np.arange(position.size)
-    # Compare with the held-out cases before and after each case: the nearer one decides.
+    # Compare each case with the held-out cases before and after it: the nearer one decides.
     behind = np.searchsorted(held, case)
     before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
     nearest: FloatArray = np.minimum(
@@ -335,7 +338,7 @@ def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
 
 
 def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray:
-    """Mark training cases: cases in the window that precede the test by more than the gap."""
+    """Mark training cases: cases in the window, earlier than the test by more than the gap."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
     train &= apart.position[first] - apart.position > apart.length + ROUNDING
@@ -345,7 +348,7 @@ def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray
 
 
 def measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> Measure:
-    """Convert a length to cases or days, and return it with positions in the same unit."""
+    """Convert a length to cases or days; return it with the positions of cases in the same unit."""
     if isinstance(span, np.timedelta64 | datetime.timedelta):
         length = _in_days(name, span)
         if not (length > 0 or (length == 0 and least == 0)):  # also refuses NaT

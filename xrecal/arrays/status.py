@@ -1,4 +1,4 @@
-"""Status of a location: a sum of bits, which a fit or a test reports; 0 means ok."""
+"""Status of a location: the sum of the numbers below that apply; 0 means ok."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ TOO_FEW = 1
 """A location has fewer complete cases than ``min_samples``: all results there are NaN."""
 
 IDENTICAL = 2
-"""All calibration forecasts are equal: the result is climatology, conditional on the covariates if
-there are some."""
+"""All forecasts that the fit learns from are equal: the result is climatology, conditional on the
+covariates if there are some."""
 
 RIDGE_EDGE = 4
 """The best ridge is the smallest or the largest of those that the fit tried. If it is the largest
@@ -17,10 +17,11 @@ INVALID = 8
 """The fit left out cases with infinite values, negative weights or negative scales."""
 
 NOT_CONVERGED = 16
-"""The optimiser of a parametric method stopped before its tolerance."""
+"""The search for the best parameters, as in EMOS, stopped before it had found them."""
 
 BOUNDS = 32
-"""Observations lie beyond bounds that the user gave; the fit ignores these bounds there."""
+"""Observations lie beyond bounds that the user gave; at such a location the fit ignores these
+bounds."""
 
 CONSTANT = 64
 """A covariate is constant over all cases, so it has no effect."""
@@ -41,23 +42,23 @@ MEANINGS = {
 }
 
 FEWEST, ENOUGH = 2, 10
-"""Numbers of cases: a diagnostic with fewer cases than the first number is NaN; with fewer cases
-than the second number, its status is ``FEW``."""
+"""Two numbers of cases. A diagnostic is NaN if it has fewer cases than the first number. Its status
+is ``FEW`` if it has fewer cases than the second number."""
 
 FEW = 128
 """There are fewer than ten complete cases: results are uncertain."""
 
 NO_SPREAD = 256
-"""All observations are equal, so no bandwidth fits their kernel: all results are NaN."""
+"""All observations are equal, so no bandwidth follows from their distances: all results are NaN."""
 
 REFUSED = 512
 """Weights or scales are negative or infinite, or weights do not sum to one: all results are NaN."""
 
 DEPENDENT = 2048
-"""Successive cases depend on each other, but the test assumes independence."""
+"""The test assumes that cases are independent, but successive cases depend on each other."""
 
 NOT_TOLD = 4096
-"""The autocorrelation is too strong for the number of cases: the p-value is NaN."""
+"""There are too few cases for a test with so strong an autocorrelation: the p-value is NaN."""
 
 SEASONAL = 8192
 """The annual cycle explains most of the variance of the forecasts, so the test subtracts it."""
@@ -77,5 +78,5 @@ EVIDENCE_MEANINGS = {
     SEASONAL: "relative_to_the_season",
     NO_EVENT: "event_or_category_in_none_or_all_cases",
 }
-"""Names of the status bits of tests and diagnostics. For them, ``TOO_FEW`` means fewer than two
+"""Name of each status of tests and diagnostics. In these, ``TOO_FEW`` means fewer than two
 cases."""

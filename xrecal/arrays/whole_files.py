@@ -1,4 +1,4 @@
-"""Safe writes of files: write a temporary file, read it back, and move it to its final name."""
+"""Safe writes of files: the module writes a temporary file, reads it, and then renames it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; an old file stays as it is unless the new file is complete on disk.
+    """Write a file; it replaces an old file only when it is complete on disk.
 
     Raises
     ------
     OSError
-        If the file cannot be written, as on a full disk, or if its content differs after reading
-        it back.
+        If the file cannot be written, as on a full disk, or if it does not contain what was
+        written.
     """
     place = Path(os.path.realpath(path))  # a link stays a link
     draft = place.with_name(f".{uuid.uuid4().hex}")

@@ -1,4 +1,4 @@
-"""Climatology: past observations of all dates, or of one season, without regard to the forecast."""
+"""Climatology: forecasts from past observations, of all dates or of one season only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from xrecal.typing import FloatArray
 DAYS_PER_YEAR = 365.0
 
 ROUNDING = 1e-6
-"""Tolerance in days at the ends of a window, because fractions of a year are rounded numbers."""
+"""A date may lie outside a window by this number of days, because fractions of a year are
+rounded."""
 
 
 def climatology_weights(
@@ -24,7 +25,7 @@ def climatology_weights(
     features: Features | None = None,
     new_features: Features | None = None,
 ) -> FloatArray:
-    """Compute weights of past observations that ignore the forecast.
+    """Compute weights of past observations, which do not depend on the ensemble of the forecast.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def climatology_weights(
     Returns
     -------
     array of float64, shape (L, T, n)
-        Weights that sum to one; NaN if no observation is known or a covariate is missing.
+        Weights that sum to one; NaN if no observation is known, or if a covariate of the forecast
+        is missing.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def in_window(
     Parameters
     ----------
     weights : array of float, shape (L, T, n)
-        Weights of n cases for T forecasts, before the restriction.
+        Weights of n cases for T forecasts, before cases outside the window get the weight 0.
     season, new_season : array of float, shapes (L, n) and (L, T)
         Dates of cases and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float
@@ -101,7 +103,7 @@ def climatology_quantiles(
     new_season: FloatArray | None = None,
     window: float | None = None,
 ) -> FloatArray:
-    """Compute quantiles of all past observations, or of those of the same season.
+    """Compute quantiles of all past observations, or of the observations of the same season.
 
     All observations have the same weight.
 
@@ -114,8 +116,8 @@ def climatology_quantiles(
     season, new_season : array of float, shapes (n,) and (T,), optional
         Dates of observations and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float, optional
-        Width in days of a window of the year around the date of each forecast. The function then
-        uses the observations in the window only.
+        Width in days of a window of the year around the date of each forecast. If it is given, the
+        function uses only observations from this part of the year, in any year.
 
     Returns
     -------
@@ -126,7 +128,7 @@ def climatology_quantiles(
 
     Notes
     -----
-    The cost is O(n log n), or O(n log n) for each of T dates with a window.
+    The cost is O(n log n). With a window, it is O(n log n) for each of T dates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals whose coverage comes from past observations."""
+"""Conformal prediction: intervals that cover new observations as often as past observations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 ROUNDING = 1e-9
-"""Tolerance for rounding errors: without it, (1 - 0.7) * 10 would be above 3."""
+"""The module subtracts this number before it rounds up, because the computed (1 - 0.7) * 10 is
+above 3."""
 
 
 def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
-    r"""Compute two levels of forecast quantiles that enclose the next observation.
+    r"""Compute the levels of two forecast quantiles that enclose the next observation.
 
     The next observation lies between the two quantiles with a probability of at least 1 - alpha.
 
@@ -27,8 +28,8 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
     array of float64, shape (L, 2)
         :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], where Q is the k-th smallest :math:`|pit -
         1/2|`, and k is the smallest integer that is at least (1 - alpha)(n + 1). If k exceeds the
-        number n of known values, there are too few cases to exclude any value, and Q is 1/2. The
-        levels are NaN without known values.
+        number n of known values, Q is 1/2: there are too few cases, so the interval is the whole
+        range of the forecast. The levels are NaN without known values.
 
     Raises
     ------
@@ -62,15 +63,16 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
 def conformal_margins(
     misses: FloatArray, alpha: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Compute margins to add to one end of a forecast interval.
+    r"""Compute the margin by which one end of a forecast interval must move outwards.
 
     The next observation lies beyond the moved end with a probability of at most alpha.
 
     Parameters
     ----------
     misses : array of float, shape (L, n)
-        Distance of each past observation beyond this end of its forecast interval, in any unit;
-        negative inside the interval; NaN if unknown.
+        Distance by which each past observation lies beyond this end of its forecast interval, in
+        any unit. It is negative for an observation on the other side of this end, and NaN if
+        unknown.
     alpha : float
         Largest probability of an observation beyond the moved end, between 0 and 1.
     weights : array of float, shape (L, T, n), optional
@@ -91,10 +93,10 @@ def conformal_margins(
 
     Notes
     -----
-    The cost is O(n log n) per location, and O(T n) more with weights. If the ends depend on the
-    forecasts alone, no fit needs cases to find them. So all past cases are exchangeable with the
-    next case [1]_. Each end needs a margin of its own [1]_, because a bias makes the interval too
-    short at one end only.
+    The cost is O(n log n) per location, and O(T n) more with weights. The ends must depend on the
+    forecasts alone, and not on a fit to the past cases. Then all past cases are exchangeable with
+    the next case [1]_. The probability above assumes this. Each end has its own margin [1]_,
+    because a bias makes the interval too short at one end only.
 
     References
     ----------
@@ -119,11 +121,11 @@ def conformal_margins(
 def smallest_holding(
     score: FloatArray, share: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Return the smallest score (L,) that a share of the cases does not exceed.
+    """Return the smallest score (L,) such that a given share of the cases have at most this score.
 
-    The cases include the new case, which has average weight. Its unknown score may be the largest,
-    so the result is infinite with too few cases. It is NaN without any known score. Weights
-    (L, T, n) of the cases give a result (L, T).
+    The cases include the new case, which has the mean weight of all cases. Its score is unknown and
+    counts as the largest, so the result is infinite if there are too few cases. It is NaN without
+    any known score. Weights (L, T, n) of the cases give a result (L, T).
     """
     known = ~np.isnan(score)
     n = known.sum(-1)

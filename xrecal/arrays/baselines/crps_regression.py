@@ -17,21 +17,22 @@ from xrecal.arrays.distributions.normal import SQRT_2, SQRT_2_PI
 from xrecal.typing import FloatArray, IntArray
 
 SQRT_PI = math.sqrt(math.pi)
-CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding errors
+CONSTANT = 1e-12  # deviations below this share of the largest value are rounding errors
 SMALLEST = 1e-10  # least scale, in units of the residuals of least squares
 FAR = 38.0  # standard deviations from a bound beyond which the normal density is 0
 MAX_STEPS = 200
 STATIONARY = 1e-9  # gradient of the mean CRPS per unit of standardised parameters
 CONVERGED = 1e-5
-CASES_PER_PARAMETER = 2  # with fewer, regressors are left out
+CASES_PER_PARAMETER = 2  # with fewer cases, the fit leaves out regressors
 LARGEST_EXPONENT = 300.0  # limit of the exponent of the spread's factor, against overflow
 RIDGE = 1.0
 """Weight of the ridge (sum g² + sum h²) / n, compared with 1 for the mean CRPS of n cases.
 
-Regressors and residuals are standardised, and g counts from the coefficients of least squares. In
-records of 20 to 60 cases, a few cases can lie on a line or at a bound; without the ridge, g and h
-would then grow without limit. The CRPS has a curvature of 0.28 in h. So the ridge reduces h by 20 %
-with n = 30, and by 0.7 % with n = 1000, where the sampling error of h is 0.025.
+For the ridge, regressors and residuals have standard deviation 1, and g is the difference from the
+coefficients of least squares. In records of 20 to 60 cases, some cases may lie exactly on a line,
+or at a bound. In such records, g and h would grow without limit if there were no ridge. The CRPS
+has a curvature of 0.28 in h. So the ridge reduces h by 20 % with n = 30, and by 0.7 % with n =
+1000, where the sampling error of h is 0.025.
 """
 
 
@@ -49,7 +50,7 @@ def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
     crps = w * odds + density - 1.0 / SQRT_PI
     by_loc, by_scale = -odds, density - 1.0 / SQRT_PI
     loc_loc, loc_scale, scale_scale = density, w * density, w * w * density
-    for side in (1.0, -1.0):  # subtract the part of the integral over t beyond each bound
+    for side in (1.0, -1.0):  # subtract the part of the integral beyond each bound
         z = alpha if side > 0.0 else -omega
         if z > -FAR:
             below = 0.5 * math.erfc(-z / SQRT_2)
@@ -132,7 +133,7 @@ def mean_crps(
 def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-def]
     """Solve (H + damping I) step = -gradient by elimination.
 
-    The function returns False if the matrix is not positive definite.
+    The function returns False if H + damping I is not positive definite.
     """
     size = gradient.size
     rows = np.empty((size, size + 1))
@@ -159,10 +160,10 @@ def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-d
 def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-def]
     """Minimise `mean_crps` over the first `size` parameters by damped Newton steps.
 
-    The function overwrites the parameters, and returns the minimum, and True if the gradient is
-    nearly 0 there. The damping grows until a step lowers the CRPS by at least a small part of the
-    reduction that the slope predicts. The damping is necessary because with bounds the CRPS is not
-    convex, even in mu and sigma.
+    The function overwrites the parameters. It returns the minimum, and True if the gradient at the
+    minimum is nearly 0. The damping grows until a step lowers the CRPS by at least a small part of
+    the reduction that the slope predicts. The damping is necessary because with bounds the CRPS is
+    not convex, even in mu and sigma.
     """
     step, trial = np.zeros(size), parameters.copy()
     gradient, hessian = np.empty(size), np.empty((size, size))
@@ -194,7 +195,7 @@ def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-d
 
 @inner
 def _moments(values):  # type: ignore[no-untyped-def]
-    """Return mean and standard deviation of values; it is 0 if they differ only by rounding."""
+    """Return mean and deviation of values; the deviation is 0 if they differ only by rounding."""
     mean, square, largest = 0.0, 0.0, 0.0
     for value in values:
         mean += value / values.size
@@ -206,12 +207,13 @@ def _moments(values):  # type: ignore[no-untyped-def]
 
 @inner
 def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
-    """Subtract a least-squares line from centred y; return the root mean square (RMS) of the rest.
+    """Subtract a least-squares line from y; return the root mean square (RMS) of the residuals.
 
-    The line depends on the first m of x and the regressors; the function writes its slopes to
-    `line` (m,). In units of the RMS, all parameters are about 1. The function fits one slope after
-    the other, again and again until no slope changes, so two columns may be equal. If it stops too
-    early, the later search for the minimum CRPS corrects the slopes.
+    The mean of y is 0. The line depends on the first m of the variables x, r_1..r_K; the function
+    writes its slopes to `line` (m,). In units of the RMS, all parameters are about 1. The function
+    fits one slope after another, again and again until no slope changes. This also works if two
+    variables are equal. If it stops too early, the later search for the minimum CRPS corrects the
+    slopes.
     """
     line.fill(0.0)
     n, square = cases.shape[0], 0.0
@@ -234,10 +236,10 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
 
 @inner
 def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
-    """Return cases (n, 5 + K) for `mean_crps` without y, and means and standard deviations.
+    """Return cases (n, 5 + K) for `mean_crps`, and means and standard deviations of x and r.
 
-    The cases contain v divided by its mean, and standardised x and r. Means and deviations (1 + K,)
-    are those of x and r.
+    The cases contain v divided by its mean, and standardised x and r, but not yet y. Means and
+    deviations have shape (1 + K,).
     """
     cases, column = np.zeros((x.size, 5 + r.shape[1])), np.empty(x.size)
     mean, std = np.empty(1 + r.shape[1]), np.empty(1 + r.shape[1])
@@ -266,14 +268,14 @@ def fit_location(
     """Fit the model to complete cases x, v, y (n,) and r (n, K) of one location.
 
     Arrays are float64 and C-contiguous, with v >= 0 and without NaN; the function does not change
-    them. Observations beyond a bound count as the bound. If `in_spread` is False, h is 0.
-    Regressors with a positive `ridge` (K,) must come last. The function writes `coefficients`
-    (4 + 2K,), and returns True if the search converged.
+    them. Observations beyond a bound count as the bound. If `in_spread` is False, h is 0. `ridge`
+    (K,) is an additional ridge for each regressor; regressors with a positive ridge must come last.
+    The function writes `coefficients` (4 + 2K,), and returns True if the search converged.
     """
     v_mean, v_std = _moments(v)
     # With one scale for all cases and without bounds, the CRPS is convex, so one start is enough.
     is_convex = v_std == 0.0 and lower == -np.inf and upper == np.inf
-    # With a constant spread, the cases cannot separate c from d, so c gets all of it.
+    # If the ensemble spread is constant, the cases cannot separate c from d, so d is 0.
     cases, mean, std = _standardise(x, v, r, v_mean if v_std > 0.0 else 0.0)
     bounded, parameters, trial = np.empty(y.size), coefficients.copy(), coefficients.copy()
     for i in range(y.size):
@@ -293,7 +295,7 @@ def fit_location(
             for i in range(y.size):
                 cases[i, 0] /= unit
                 cases[i, 2], cases[i, 3] = (bounded[i] - lower) / unit, (upper - bounded[i]) / unit
-            for start in range(2):  # rarely, the starts end in different minima
+            for start in range(2):  # in rare cases, the two searches find different minima
                 trial.fill(0.0)
                 trial[2 + start], trial[3 - start] = 0.5, 0.1
                 crps, at_minimum = _minimise_crps(trial, size, cases, ridge)
@@ -305,7 +307,7 @@ def fit_location(
         exponent = _in_units(parameters, line, mean, std, unit, coefficients)
         if abs(exponent) <= LARGEST_EXPONENT or size < coefficients.size:
             break
-        size = 3 + std.size  # no factor for constant regressors: it would overflow
+        size = 3 + std.size  # no h for nearly constant regressors: it would overflow
     coefficients[0] += y_mean
     coefficients[2] *= math.exp(exponent)
     coefficients[3] *= math.exp(exponent) / math.sqrt(v_mean) if v_std > 0.0 else 0.0
@@ -323,11 +325,11 @@ def fit_varying(
     coefficients: FloatArray,
     ridge: FloatArray | None = None,
 ) -> bool:
-    """Call :func:`fit_location` with those of the regressors r (n, K) that vary.
+    """Call :func:`fit_location` with the regressors among r (n, K) that are not constant.
 
-    Constant regressors get the coefficient 0. They take no time, and do not count where the fit
-    compares the number of cases with the number of coefficients. ``ridge`` (K,) shrinks the
-    coefficients of each regressor in location and spread.
+    Constant regressors get the coefficient 0. They do not count when the fit compares the number of
+    cases with the number of coefficients. ``ridge`` (K,) shrinks the coefficients of each regressor
+    in location and spread.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = (r != r[:1]).any(0).nonzero()[0]
@@ -339,9 +341,9 @@ def fit_varying(
 
 
 def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
-    """Write coefficients (4 + 2K,) of all K regressors from coefficients of some regressors.
+    """Write coefficients (4 + 2K,) of all K regressors, from a fit that used some of them.
 
-    ``columns`` are the numbers of these regressors; all other regressors get 0.
+    ``columns`` are the numbers of the regressors that the fit used; all others get 0.
     """
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0

@@ -1,10 +1,11 @@
-"""EMOS: regression of location and spread on the ensemble's mean, its variance, and regressors.
+"""EMOS: a normal distribution whose mean and spread follow by regression from the ensemble.
 
 The forecast is N(mu, sigma²) with mu = a + b x + g'r and sigma² = (c² + d² v) exp(2 h'r). Here x is
 the ensemble mean, v the ensemble variance, and r are regressors, such as sine and cosine of the
-season. Values beyond a bound of the variable become that bound, so rain is 0 with probability
-Phi(-mu / sigma). The coefficients minimise the mean CRPS over the calibration cases (Gneiting et
-al. 2005, doi:10.1175/MWR2904.1; for bounds Messner et al. 2016, doi:10.32614/RJ-2016-012).
+season. All probability beyond a bound of the variable moves to this bound. For example, rain is 0
+with probability Phi(-mu / sigma). The coefficients minimise the mean CRPS over the calibration
+cases (Gneiting et al. 2005, doi:10.1175/MWR2904.1; for bounds Messner et al. 2016,
+doi:10.32614/RJ-2016-012).
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ def fit_emos(
     variances : array_like, shape (L, n)
         Ensemble variances (>= 0), in the square of this unit.
     regressors : array_like, shape (L, n, K) or (n, K), optional
-        Further regressors of location and spread, in any units; K = 0 by default.
+        Further variables on which location and spread depend, in any units; K = 0 by default.
     lower, upper : array_like, shape (L,) or (), optional
         Bounds of the variable, in its unit; infinite by default. The fit moves observations beyond
         a bound to the bound.
     in_spread : bool
         True if the spread depends on the regressors, too; otherwise h is 0.
     predictors : array of int, optional
-        Numbers of those columns of the regressors that the fit shrinks or leaves out, by
-        cross-validation; none by default. They should be all columns except season and place.
+        Numbers of those regressors whose coefficients the fit may shrink or set to 0;
+        cross-validation decides. None by default. Give all regressors except season and place.
     min_samples : int
         Least number of complete cases; locations with fewer cases get NaN coefficients.
 
@@ -73,23 +74,22 @@ def fit_emos(
     Notes
     -----
     The search runs from two starts, with 10 to 20 steps each; a step costs O(n (4 + 2K)²).
-    Coefficients that the cases do not determine are 0: b if the ensemble mean is constant, d if the
-    variance is constant, g_k and h_k if the regressor is constant, c and d if a line fits exactly,
-    g and h with fewer than two cases for each coefficient. h is also 0 if c and d would overflow,
-    because the mean of a regressor is too large compared with its standard deviation. To prevent
-    this, subtract a constant from the regressor. If two regressors are equal, only the sum of their
-    coefficients is determined.
+    Coefficients that the cases do not determine are 0. These are b if the ensemble mean is
+    constant, d if the variance is constant, g_k and h_k if regressor k is constant, c and d if a
+    line fits exactly, and g and h if there are fewer than two cases for each coefficient. h is also
+    0 if the mean of a regressor is so large, compared with its standard deviation, that c and d
+    would overflow. To prevent this, subtract a constant from the regressor. If two regressors are
+    equal, only the sum of their coefficients is determined.
 
     A ridge (sum g² + sum h²) / n keeps the forecast finite if a few cases lie on a line or at a
     bound. For the ridge, regressors have standard deviation 1, the CRPS is in units of the
-    residuals of least squares, and g counts from the coefficients of least squares. The ridge
-    reduces h by 20 % with n = 30 and by 0.7 % with n = 1000. Outside the range of the regressors in
-    the fit, the spread grows exponentially, and the ridge does not help. So if the season is a
-    regressor, fit to cases from all seasons.
+    residuals of least squares, and g is the difference from the coefficients of least squares. The
+    ridge reduces h by 20 % with n = 30 and by 0.7 % with n = 1000. For regressors outside their
+    range in the fit, the spread can grow exponentially, in spite of the ridge. So if the season is
+    a regressor, fit to cases from all seasons.
 
     The fit limits errors of the ensemble mean to 1000 typical deviations from the median error.
-    Beyond this limit only the sign of an error matters. Larger errors would drown all other errors
-    in rounding errors.
+    With larger errors, rounding would hide all other errors.
 
     References
     ----------

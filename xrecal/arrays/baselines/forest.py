@@ -1,9 +1,8 @@
-"""Regression forest: a forecast gets the errors of past cases in its own leaf of each tree.
+"""Regression forest: each tree puts similar cases into one leaf, and a forecast gets their errors.
 
 The trees learn errors around the location of EMOS (the "centre"), in units of the spread of EMOS.
-The error of each case is relative to a centre that was fitted without this case. scikit-learn grows
-the trees. This module stores them as arrays of a fixed shape, so forecasts need only NumPy and
-Numba.
+For the error of a case, the centre is fitted without this case. scikit-learn grows the trees. This
+module stores the trees as arrays of a fixed shape, so forecasts do not need scikit-learn.
 """
 
 from __future__ import annotations
@@ -28,27 +27,30 @@ from xrecal.typing import FloatArray, IntArray
 from .robust import EDGE, cut
 
 LEAF, TRIED = 5, 0.4
-"""Least number of cases in a leaf, and share of the predictors that each split may use."""
+"""Least number of cases in a leaf, and share of the predictors among which each split of a tree
+chooses."""
 
 SHARE, MOST = 0.632, 2500
-"""Share of the cases from which a tree grows, as in a bootstrap, and largest number of cases from
-which a tree grows."""
+"""A tree grows from this share of the cases, as in a bootstrap, but from at most this number of
+cases."""
 
 FOLDS, BLOCKS = 5, 10
-"""Number of folds for the centres, and number of blocks in each fold. The blocks of a fold lie all
-over the record, so they cover all seasons."""
+"""Number of folds when centres are fitted without the cases that they predict, and number of blocks
+of successive cases in each fold. The blocks of a fold lie all over the record, so they cover all
+seasons."""
 
 NO_SPLIT = -1
-"""Number that leaves and unused nodes have instead of a predictor, because they do not split."""
+"""Stands in place of the number of a predictor for nodes that do not split: leaves and unused
+nodes."""
 
 LARGEST = 1e38
-"""Limit of values of predictors, because trees store them in single precision."""
+"""Larger values of predictors count as this value, because trees use single precision."""
 
 INSTALL = "pip install 'xrecal[predictors]'"
 
 
 class Predictors(NamedTuple):
-    """Predictors of n cases or forecasts at L places."""
+    """Variables, of n cases or forecasts at L places, on which forecasts may depend."""
 
     mean: FloatArray
     """(L, n) ensemble mean"""
@@ -70,7 +72,7 @@ class Predictors(NamedTuple):
 class FittedForest(NamedTuple):
     """Centres, errors and trees of L places.
 
-    In the order of nodes, each node comes directly before its left child.
+    The left child of node i is node i + 1.
     """
 
     centre: FloatArray
@@ -78,14 +80,14 @@ class FittedForest(NamedTuple):
     lower: FloatArray
     """(L,) lower bound of the variable, minus infinity without a bound"""
     upper: FloatArray
-    """(L,)"""
+    """(L,) upper bound of the variable, infinity without a bound"""
     error: FloatArray
-    """(L, n) error of each case; minus or plus infinity if the observation is on the lower or upper
-    bound, NaN if the fit does not use the case"""
+    """(L, n) error of each case: minus infinity if the observation is on the lower bound, infinity
+    on the upper bound, NaN if the fit does not use the case"""
     predictor: IntArray
-    """(L, trees, nodes) number of the column of predictors by which a node splits"""
+    """(L, trees, nodes) number of the predictor by which a node splits cases into two groups"""
     threshold: FloatArray
-    """(L, trees, nodes) greatest value of this column for which a case goes to the left child"""
+    """(L, trees, nodes) greatest value of this predictor for which a case goes to the left child"""
     right: IntArray
     """(L, trees, nodes) number of the node that is the right child"""
 
@@ -130,9 +132,10 @@ def fit_forest(
     bounds : tuple of array, shape (L,)
         Lower and upper bounds of the variable, infinite without a bound.
     step : array of int, shape (n,)
-        Number of the time step of each case, ascending.
+        Number of the date of each case, ascending; cases of one date share a number.
     n_trees, seed : int
-        Number of trees, and seed of random numbers, which is the same at all places.
+        Number of trees at each place, and seed of random numbers. The seed is the same at all
+        places.
     min_samples : int
         Least number of cases; places with fewer cases get no forest.
 
@@ -198,9 +201,10 @@ def forest_forecasts(
     Returns
     -------
     members, weights : array of float64, shape (L, T, n)
-        A member is the centre of the forecast plus a past error. In each tree, the cases in the
-        leaf of the forecast get equal weights, which sum to one. Weights are means over trees; they
-        are NaN if a predictor is missing. Cases without an error have weight 0.
+        A member is the centre of the forecast plus a past error, in units of the spread. In each
+        tree, the cases in the same leaf as the forecast get equal weights, which sum to one. The
+        result has the means of these weights over trees; it is NaN if a predictor is missing. Cases
+        without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)
@@ -232,7 +236,7 @@ def _sample(
     place: int,
     used: slice | IntArray,
 ) -> Sample:
-    """Return some cases of a place as a sample, from which centres can be fitted."""
+    """Return the cases ``used`` of a place in the form that the fit of a centre needs."""
     mean, variance, season, target = (
         np.array(part[place, used], np.float64, order="C")
         for part in (cases.mean, cases.variance, cases.season, observations)
@@ -342,7 +346,7 @@ def fill_leaves(
             while 0 <= column < columns.shape[1]:
                 left = columns[i, column] <= threshold[tree, node]
                 child = node + 1 if left else right[tree, node]
-                if not node < child < predictor.shape[1]:  # no fit stores such a child
+                if not node < child < predictor.shape[1]:  # an array that no fit made
                     break
                 node, column = child, predictor[tree, child]
             leaf[tree, i] = node
@@ -350,11 +354,11 @@ def fill_leaves(
 
 @kernel
 def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMatrix) -> None:
-    """Compute the weights (T, n) of n cases for T new forecasts, as means over trees.
+    """Compute weights (T, n) of n cases for T new forecasts: means over trees.
 
     ``leaf`` (trees, n) are the leaves of cases, ``new`` (trees, T) the leaves of forecasts.
-    ``shares`` must contain zeros before the call. The mean leaves out trees without a case in the
-    leaf of the forecast.
+    ``shares`` must contain zeros before the call. If a leaf of a tree has the forecast but no case,
+    the mean leaves out this tree.
     """
     n_trees, n = leaf.shape
     start, case = np.empty(n_nodes + 1, np.int64), np.empty(n, np.int64)
@@ -366,7 +370,7 @@ def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMa
             start[leaf[tree, i]] += 1
         for node in range(1, n_nodes + 1):
             start[node] += start[node - 1]
-        for i in range(n - 1, -1, -1):  # each node then starts at its first case
+        for i in range(n - 1, -1, -1):  # in the end, each node starts at its first case
             node = leaf[tree, i]
             start[node] -= 1
             case[start[node]] = i

@@ -1,4 +1,4 @@
-"""Isotonic distributional regression (IDR): a larger index never means smaller observations.
+"""Isotonic distributional regression (IDR): a larger index never makes small observations likelier.
 
 The index is the ensemble mean, or a linear function of the ensemble mean and other variables, such
 as the season.
@@ -19,7 +19,7 @@ from .lines import fit_line
 
 
 def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:
-    """Fit a linear index: the line on ensemble mean and regressors with the smallest CRPS.
+    """Fit a linear index: the function of ensemble mean and regressors with the smallest CRPS.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
     The line is the location of :func:`fit_emos` with a constant spread and without bounds. It
     minimises the CRPS, so a few outlying observations do not change it much. The fit ignores cases
     with a mean or a regressor more than 20 typical deviations from the median. Coefficients that
-    the cases do not determine are 0, such as the coefficient of a constant. If two regressors are
-    equal, only the sum of their coefficients is determined. The index must not decrease with the
-    ensemble mean. So if the slope on the mean would be negative, it is 0, and the fit of the other
-    coefficients leaves out the mean.
+    the cases do not determine are 0, such as the coefficient of a constant regressor. If two
+    regressors are equal, only the sum of their coefficients is determined. The index must not
+    decrease with the ensemble mean. So if the slope on the mean came out negative, the function
+    sets it to 0, and fits the other coefficients without the mean.
 
-    The search takes about 20 steps per location, each in O(n K²). Isotonic distributional
-    regression on such an index is a distributional index model [1]_.
+    The search takes about 20 steps per location, each in O(n K²). IDR with such an index is a
+    distributional index model [1]_.
 
     References
     ----------
@@ -115,7 +115,7 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
             f"got {coefficients.shape}"
         )
     index = np.repeat(coefficients[:, :1], means.shape[1], axis=1).astype(np.float64)
-    # One column after another: in a matrix product, the order of sums depends on the size.
+    # One column after another, because the order of sums in a matrix product depends on its size.
     for k, column in enumerate([means, *np.moveaxis(regressors, 2, 0)], start=1):
         index += coefficients[:, k, np.newaxis] * np.where(np.isfinite(column), column, np.nan)
     return index
@@ -129,8 +129,8 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     new_index : array of float, shape (L, T)
         Index of the new forecasts.
     index : array of float, shape (L, n)
-        Index of the past forecasts, in any unit. If the new values are among the past values, only
-        the order of the values matters.
+        Index of the past forecasts, in any unit. Where a new index equals a past index, only the
+        order of the indices matters.
     observations : array of float, shape (L, n)
         Observations. The function leaves out cases with a NaN or infinite observation or index.
 
@@ -149,10 +149,11 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     -----
     At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the
     least-squares regression of :math:`1\{y_i \le z\}` on the index x among non-increasing functions
-    of x. Cases with the same index share one CDF. Cases with the same observation get equal parts
-    of the step of the CDF. Between two neighbouring past values of the index, the function
-    interpolates CDFs linearly. A forecast outside the range of the past index gets the CDF of the
-    nearest end of the range. With a constant index all observations have the same weight.
+    of x. Cases with the same index share one CDF. The probability of an observation is the step of
+    the CDF there; cases with the same observation get equal parts of it. Between two neighbouring
+    past values of the index, the function interpolates CDFs linearly. A forecast outside the range
+    of the past index gets the CDF of the nearest end of the range. If the index is constant, all
+    observations have the same probability.
 
     The cost is O(n²) per location for all CDFs, and O(n) per new forecast. The function does not
     store an n × n matrix.
@@ -205,7 +206,7 @@ class OrderedCases(NamedTuple):
     """Sorted cases (L, n) for compiled loops; usable cases come first."""
 
     minus: Matrix
-    """Minus the index, ascending, so that CDFs increase along it"""
+    """Minus the index, ascending; so the CDF at a fixed value increases along this axis"""
     target: Matrix
     """Observations, ascending"""
     slot: IndexMatrix
@@ -235,9 +236,9 @@ def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
 
 @kernel
 def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
-    """Compute weights in ``out`` (L, T, n), which must contain zeros before the call.
+    """Compute probabilities in ``out`` (L, T, n), which must contain zeros before the call.
 
-    ``new`` (L, T) is minus the new index.
+    ``new`` (L, T) is the index of the new forecasts, times -1.
     """
     minus, target, slot, number, n_used = cases
     n_new, n = new.shape[1], minus.shape[1]
@@ -285,8 +286,8 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
 def _place(value, knots, last):  # type: ignore[no-untyped-def]
     """Return the knot below a value, and the fraction of the way to the next knot.
 
-    Knots ascend from 0 to `last`. A value outside the range of the knots gets the position of the
-    nearest end.
+    The knots from position 0 to `last` are in ascending order. A value outside the range of the
+    knots gets the position of the nearest end.
     """
     if value <= knots[0]:
         return 0, 0.0
@@ -304,9 +305,10 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 
 @inner
 def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
-    """Update an isotonic regression (n + 1,) of hits/counts after one case at knot j became a hit.
+    """Update an isotonic regression (n + 1,) of shares after one case at knot j became a hit.
 
-    A block is a group of neighbouring knots with one level. Blocks before the block of knot j do
+    A hit is a case whose observation is at most z. A block is a group of neighbouring knots, which
+    are distinct values of the index, with one fitted share. Blocks before the block of knot j do
     not change. The block of knot j splits, and the function may merge its parts with later blocks.
     See [1]_; the short algorithm is from [2]_.
 

@@ -1,8 +1,8 @@
-"""Evidence in short records for an annual cycle in the errors, or for a jump at one date.
+"""Comparison, in short records, of two causes of errors: an annual cycle, or a jump at one date.
 
-If a record has each season only once, held-out cases cannot choose between the two, because cases
-that are nearest in season are also nearest in time. A fit that mistakes a jump for an annual cycle
-forecasts that the jump returns each year.
+If a record has each season only once, held-out cases cannot choose between cycle and jump, because
+cases that are nearest in season are also nearest in time. A fit that mistakes a jump for an annual
+cycle forecasts that the jump returns each year.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ YEAR = 365.25
 """Days in a year."""
 
 FAR = 1.345
-"""Number of robust standard deviations beyond which an error gets less weight."""
+"""Errors larger than this number of robust standard deviations get less weight."""
 
 ODDS = 99.0
-"""Prior odds of an annual cycle against a jump in the errors of a record."""
+"""Odds of an annual cycle against a jump before the errors of the record are known."""
 
 LEAST = 1e-12
-"""Least share of the variance of the errors that remains after the fit of a cycle or a jump."""
+"""Smaller residual variances than this share of the variance of the errors count as this share."""
 
 
 def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
-    r"""Return the share of its weight, from 0 to 1, that a component that uses the season keeps.
+    r"""Return a factor, from 0 to 1, for the weight of a component that uses the season.
 
     Parameters
     ----------
@@ -42,17 +42,17 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
     Returns
     -------
     array of float64, shape (L,)
-        Share near 1, unless a jump explains the errors much better than an annual cycle does. The
-        share is 1 for records of two years or more, because held-out cases can then choose between
-        cycle and jump.
+        Factors near 1, unless a jump explains the errors much better than an annual cycle does. A
+        factor is 1 for a record of two years or more, because held-out cases of such a record can
+        choose between cycle and jump.
 
     Notes
     -----
-    The function compares two extensions of a regression line of the observations on the means, with
-    Huber weights. The first extension adds a sine and a cosine of the time of year. The second adds
-    a constant to all cases after a jump. Let :math:`p` be the posterior probability of the jump,
-    for normal errors, equal prior probabilities of all dates of a jump, and prior odds of 99 to 1
-    for the annual cycle. For a record of Y years the share is
+    The function fits a line of the observations on the means, with Huber weights. It then compares
+    two extensions of this line. The first extension adds a sine and a cosine of the time of year.
+    The second adds a constant to all cases after a jump. Let :math:`p` be the posterior probability
+    of the jump. It assumes normal errors, the same prior probability for each date of the jump, and
+    prior odds of 99 to 1 for the annual cycle. For a record of Y years the factor is
 
     .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
 
@@ -73,9 +73,9 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
 
 
 def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> float:
-    """Return the log of the likelihood of an annual cycle, divided by that of a jump.
+    """Return the log of a ratio: likelihood of an annual cycle, divided by likelihood of a jump.
 
-    The result is 0 if no error remains around the line, or if all cases have one date.
+    The result is 0 if all observations lie on the line, or if all cases have one date.
     """
     intercept, slope = fit_line(mean, np.empty((mean.size, 0)), observed)
     root = _root_weights(observed - intercept - slope * mean)
@@ -118,7 +118,7 @@ def _left_by_jumps(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sum of squared errors for each possible jump, and errors for the best jump.
 
-    The errors (n,) are weighted, and remain after the fit of the jump. ``where`` (n - 1,) marks the
+    The errors (n,) are weighted residuals after the fit of the jump. ``where`` (n - 1,) marks the
     cases, after the first case, at which a jump is possible.
     """
 

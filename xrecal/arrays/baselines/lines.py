@@ -1,8 +1,8 @@
-"""Regressions that minimise the CRPS, and shrink predictors.
+"""Regressions that minimise the CRPS, and shrink the coefficients of predictors.
 
 A predictor is a regressor other than season and place. If cases are few, many predictors make
-forecasts worse. So the fit shrinks predictors by a ridge, or leaves them out. It chooses the ridge
-by the errors of held-out cases.
+forecasts worse. So the fit shrinks their coefficients by a ridge, or leaves the predictors out. It
+chooses the ridge by the errors of held-out cases.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ NONE = np.zeros(0, np.int64)
 """Empty array of column numbers, for fits without predictors."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges that the fit tries, divided by the number of cases, for predictors of standard deviation
-1. An infinite ridge leaves out the predictors."""
+"""Ridges that the fit tries, for predictors of standard deviation 1. Each is the ridge of a sum of
+squared errors, divided by the number of cases. An infinite ridge leaves out the predictors."""
 
 BLOCKS = 20
 """Number of blocks of successive cases; cross-validation holds out each block once."""
 
 ERRORS_ABOVE = 1.0
-"""Number of standard errors by which the loss of the chosen ridge may exceed the smallest loss."""
+"""The loss of the chosen ridge may exceed the smallest loss by this number of standard errors."""
 
 CASES_PER_REGRESSOR = 3
 """Least number of cases per regressor; with fewer cases, any predictor can seem to help."""
 
 CURVATURE = 0.282
-"""Factor from squared errors to the CRPS of a normal distribution with standard deviation 1. It
-converts the ridge of least squares to a ridge of the CRPS."""
+"""Near its minimum, the CRPS of a normal distribution with standard deviation 1 grows like this
+factor times the square of the error. The factor converts the ridge of least squares to a ridge of
+the CRPS."""
 
 SMALLEST = 0.05
-"""Smaller errors than this share of the mean size count as this share, because of logarithms."""
+"""Errors smaller than this share of the mean size count as this share, so that their logarithms are
+not too small."""
 
 TINY = 1e-9
 """Ridge of regressors other than predictors, so that equal regressors do no harm."""
@@ -55,12 +57,12 @@ def fit_shrunk(
     in_spread: bool,
     coefficients: FloatArray,
 ) -> bool:
-    """Call :func:`fit_varying` with a ridge for the predictors, which are some columns of r (n, K).
+    """Call :func:`fit_varying` with a ridge for the predictors, which are some of r (n, K).
 
     :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a fit
-    without predictors. If predictors explain no errors but may explain the spread, it chooses the
-    ridge by the logarithm of the size of the errors. If no finite ridge is good enough, the fit
-    uses the other columns only.
+    without predictors. If predictors do not explain the errors but may explain the spread, it
+    chooses the ridge with which predictors best explain the logarithm of the size of the errors. If
+    no finite ridge is good enough, the fit uses no predictors.
     """
     if predictors.size == 0:
         return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)
@@ -105,9 +107,9 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
 
     Notes
     -----
-    The function limits errors far from the median. For each held-out block, it subtracts the sums
-    of squares of the block from the sums of all cases. The cost is O(n (q + p)²), and O((q + p)³)
-    for each ridge and block.
+    The function limits errors far from the median. To hold out a block, it subtracts the sums of
+    squares of this block from the sums of all cases. The cost is O(n (q + p)²), and O((q + p)³) for
+    each ridge and block.
     """
     n, q = known.shape
     if n < max(2 * BLOCKS, CASES_PER_REGRESSOR * (q + predictors.shape[1])):
@@ -171,7 +173,7 @@ def fit_line(
         Bounds of the variable, infinite without a bound. The fit moves targets beyond a bound to
         the bound.
     predictors : array of int, optional
-        Numbers of those columns of the regressors that the fit shrinks.
+        Numbers of the regressors that are predictors; the fit shrinks their coefficients.
 
     Returns
     -------
@@ -181,8 +183,8 @@ def fit_line(
     Notes
     -----
     The line is the location of EMOS with a constant spread. The fit leaves out cases that
-    :func:`~xrecal.arrays.baselines.robust.believed` does not mark. If the slope on the mean would
-    be negative, it is 0, and the fit of the other coefficients leaves out the mean.
+    :func:`~xrecal.arrays.baselines.robust.believed` does not mark. If the slope on the mean came
+    out negative, the function sets it to 0, and fits the other coefficients without the mean.
     """
     near = believed(np.column_stack([mean, regressors]))
     x, y = np.ascontiguousarray(mean[near]), cut(target[near])

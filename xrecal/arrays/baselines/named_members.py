@@ -2,8 +2,8 @@
 
 The weights minimise the squared error of the weighted mean over all places (Bates & Granger 1969,
 doi:10.1057/jors.1969.103). Weights are not negative and sum to one, and a ridge shrinks them
-towards equal weights. The offset of a model is its bias minus the mean bias of all models. The
-offsets are subtracted from the members, so a missing model does not shift the mean.
+towards equal weights. The offset of a model is its bias minus the mean bias of all models. Offsets
+are subtracted from the members, so the mean does not shift when a model is missing.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ from .lines import BLOCKS
 from .robust import cut, deviations
 
 PSEUDO_CASES = (math.inf, 1000.0, 300.0, 100.0)
-"""Ridges that the fit tries, as numbers of artificial cases with errors of equal size. With an
-infinite ridge, weights are equal."""
+"""Ridges that the fit tries. A ridge acts like this number of artificial cases in which all models
+have errors of one size. With an infinite ridge, weights are equal."""
 
 FAR = 3.0
-"""Limit of errors, as a multiple of the typical error of the mean of all models, so that a spike
-does not decide the weights."""
+"""Larger errors than this multiple of the typical error of the mean of all models count as this
+multiple. So a spike does not decide the weights."""
 
 NEAR = 2.0
-"""Limit of the errors whose mean is the bias of a model, in typical deviations from the median."""
+"""The bias of a model is a mean of its errors; errors farther from the median than this number of
+typical deviations count as this far."""
 
 LEAST = 0.02
-"""Share of the total weight that all models share equally, so that no weight is zero. A day with
-only one model then has a forecast, whatever the model."""
+"""This share of the total weight is divided equally between all models, so that no weight is zero.
+So a day with only one model has a forecast, whichever model this is."""
 
 CORRELATED = 0.9
-"""Largest autocorrelation that the standard error of an offset allows for."""
+"""Larger autocorrelations than this count as this value in the standard error of an offset."""
 
 FEWEST = 2 * BLOCKS
 """Least number of dates; with fewer dates, models have equal weights and no offsets."""
 
 CASES_OF_NONE = 30.0
-"""Number of artificial dates without an offset, which shrink offsets because biases of models
-change with the season."""
+"""Offsets shrink as if the record had this number of further dates without an offset, because
+biases of models change with the season."""
 
 ONE = float(2**20)
-"""Integer that stands for one squared typical error. The function adds integers, because a sum of
+"""Products of errors become integers, and this integer is one squared typical error. A sum of
 integers does not depend on the order of the places."""
 
 ROUNDING = 1e-12
@@ -58,7 +59,7 @@ def sums_size(n_members: int) -> int:
 
 
 def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute biases of members, and how uncertain they are.
+    """Compute biases of members, and squared standard errors of the biases.
 
     Parameters
     ----------
@@ -71,11 +72,11 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
     -------
     bias : array of float64, shape (L, m)
         Mean of member minus observation, in the unit of the variable. The function limits large
-        errors. The bias is NaN without a case. It is 0 if the observations have a bound, because a
-        shift would move members off the bound.
+        errors. The bias is NaN if the member has no case with an observation. It is 0 if the
+        observations have a bound, because a shift would move members off the bound.
     error : array of float64, shape (L, m)
-        Squared standard error of the difference between the bias of a member and the mean bias of
-        all members. It allows for autocorrelation.
+        Squared standard error, with allowance for autocorrelation, of the difference between the
+        bias of a member and the mean bias of all members.
 
     Notes
     -----
@@ -103,7 +104,7 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
 
 
 def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArray:
-    """Return offsets (..., m): biases minus their mean, shrunk towards 0, and 0 if unknown.
+    """Return offsets (..., m): biases minus their mean, shrunk towards 0. Unknown offsets are 0.
 
     The larger the squared errors (..., m), the more the function shrinks the offsets. Offsets are 0
     with 40 dates or fewer, and grow with the number of dates.
@@ -173,8 +174,8 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
     -------
     array of float64, shape (m,)
         Positive weights with sum one. Weights are equal with fewer than 40 dates, or if fewer than
-        10 blocks have cases. They are also equal unless other weights are better in held-out blocks
-        of dates, by more than one standard error.
+        10 blocks have cases. They are also equal if no other weights are better, by more than one
+        standard error, in held-out blocks of dates.
 
     Notes
     -----
@@ -203,9 +204,10 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
 def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
     """Find the weights w >= 0 with sum one that minimise w'Sw + ridge t |w - 1/m|².
 
-    t is the mean of the diagonal of S. The method begins with equal weights, and moves towards the
-    minimum until a weight becomes zero. It then fixes this weight at zero, and goes on with the
-    other weights. At a minimum it releases a fixed weight if this lowers the sum (active set).
+    S is `square`, and t is the mean of its diagonal. The method begins with equal weights, and
+    moves towards the minimum until a weight becomes zero. It then fixes this weight at zero, and
+    goes on with the other weights. At a minimum it releases a fixed weight if this lowers the
+    result further (active-set method).
     """
     m = len(square)
     weights, free = np.full(m, 1 / m), np.ones(m, np.bool_)

@@ -14,14 +14,14 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 SMALLEST_LEVEL = 2.0**-53
-"""Least distance of a level from 0 and 1 for normal forecasts, which have infinite quantiles at 0
-and 1. With this distance, quantiles stay within 8.2 standard deviations of the mean."""
+"""Levels of normal forecasts keep this distance from 0 and 1, where quantiles are infinite. So the
+quantiles lie within 8.2 standard deviations of the mean."""
 
 
 def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
     r"""Compute the probability integral transform (PIT) of observations.
 
-    At jumps of the CDF, such as the probability of no rain, the PIT is random.
+    If the observation is at a jump of the CDF, as on a dry day, the PIT is random within the jump.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
     -------
     array of the floating type of the forecasts, shape (L, T, n)
         Members of the recalibrated forecast in the order of the levels, in the unit of the
-        forecasts. They are NaN for a NaN level, and for a forecast that is missing or invalid.
+        forecasts. A member is NaN if its level is NaN; all members are NaN if the forecast is
+        missing or invalid.
 
     Raises
     ------
@@ -127,9 +128,8 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
     the quantile is the smallest member z whose F(z) reaches the level. At level 0 it is the
     smallest member. So the new members stay in the range of the ensemble. Normal distributions have
     no finite quantiles at the levels 0 and 1. So the function limits their levels to the range from
-    ``SMALLEST_LEVEL`` to 1 - ``SMALLEST_LEVEL``, where the distance from 1 is the smallest in
-    float64. New members of a normal forecast therefore lie within 8.2 standard deviations of its
-    mean.
+    ``SMALLEST_LEVEL`` to 1 - ``SMALLEST_LEVEL``; the latter is the largest float64 number below 1.
+    New members of a normal forecast therefore lie within 8.2 standard deviations of its mean.
 
     The cost is O(n) per forecast, after sorting of members and levels. Mixtures of normal
     distributions need about ten evaluations of the CDF per level.

@@ -1,8 +1,8 @@
-"""Robust typical sizes, which outliers in the record hardly change.
+"""Robust measures of typical size, which outliers in the record hardly change.
 
 Records have spikes, fill values and changes of unit. A least-squares line follows such outliers,
-and then all forecasts are wrong. The CRPS grows with the error, not with the squared error, so the
-line with the smallest CRPS follows most cases.
+which makes all forecasts wrong. The line with the smallest CRPS follows the majority of cases,
+because the CRPS grows with the error and not with its square.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from xrecal.arrays.order_statistics import median, select
 from xrecal.typing import FloatArray
 
 REACH = 20.0
-"""Number of typical deviations from the median within which the values of predictors are
-plausible."""
+"""A value of a predictor is plausible if it is at most this number of typical deviations from the
+median."""
 
 EDGE = 8.0
-"""Limit of values in a standard deviation, in typical deviations from the median. In 100 cases, one
-outlier at this limit adds about a fifth to the standard deviation."""
+"""For a standard deviation, values farther from the median than this number of typical deviations
+count as this far. In 100 cases, one outlier at this limit adds about a fifth to the standard
+deviation."""
 
 FAR = 1000.0
-"""Limit of errors of the ensemble mean, in typical deviations from the median, before the fit of a
-line. Beyond this limit, only the sign of an error matters."""
+"""Before the fit of a line, errors of the ensemble mean that are farther from the median than this
+number of typical deviations count as this far. So only their sign matters."""
 
 TIED = 1e-12
 """Deviations below this share of the median count as rounding errors."""
@@ -77,7 +78,7 @@ def deviations(values: Vector) -> Any:
 def believed(predictors: Matrix) -> Any:
     """Mark cases (n,) whose predictors (n, k) are all plausible, which means near the median.
 
-    A case with a distant predictor would draw the line through itself, whatever its target is.
+    A case with a predictor far from all others would draw the fitted line to its own observation.
     """
     near = np.ones(predictors.shape[0], np.bool_)
     for k in range(predictors.shape[1]):
@@ -91,8 +92,9 @@ def believed(predictors: Matrix) -> Any:
 def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
     """Limit values (n,) to ``far`` typical deviations from the median.
 
-    Median and deviations are those of ``past``, or of ``values`` if ``past`` is None. The default
-    limit is very large: values beyond it would drown all other values in rounding errors.
+    The function computes median and deviations from ``past``, or from ``values`` if ``past`` is
+    None. The default limit is very large: it removes only values next to which rounding would hide
+    all others.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)
@@ -102,7 +104,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
 
 
 def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
-    """Return observations (n,), changed where :func:`cut` limits the error of the ensemble mean."""
+    """Return observations (n,), changed so that :func:`cut` limits errors of the ensemble mean."""
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)

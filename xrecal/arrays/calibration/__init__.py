@@ -1,1 +1,1 @@
-"""Evidence for and against calibration: SKCE, PIT, ranks, reliability, and their tests."""
+"""Measures and tests of calibration: SKCE, PIT, ranks, reliability."""

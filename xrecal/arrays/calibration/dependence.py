@@ -10,7 +10,7 @@ from xrecal.arrays.compiled import Cube, OutVector, inner, kernel
 from xrecal.typing import FloatArray
 
 SMALLEST = 4
-"""Least number of cases; with fewer cases, the statistic is not defined."""
+"""Least number of cases for the distance correlation; with fewer cases, it is not defined."""
 
 CONSTANT = 1e-12  # centred distances below this fraction of the distances are rounding errors
 
@@ -21,17 +21,18 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     Parameters
     ----------
     x, y : array of float, shape (..., n, p) and (..., n, q)
-        n cases of two quantities with p and q components. All components of a quantity have the
-        same unit. For example, x holds the two ends of an interval, and y the probability integral
-        transform. The function leaves out cases with NaN or infinity.
+        n cases of two quantities, which are vectors with p and q components. All components of a
+        quantity have the same unit. For example, x holds the two ends of an interval, and y the
+        probability integral transform. The function leaves out cases with NaN or infinity.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`R^*_n` in [-1, 1], an estimate of the square of the distance correlation, which may
-        be negative. For independent quantities it is 0 on average, while the estimate without bias
-        correction is positive. It is 1 if the distances between cases in x are those in y, up to a
-        factor. It is NaN with fewer than 4 cases, or if all cases, or all but one, are equal.
+        be negative. For independent quantities it is 0 on average; without the bias correction it
+        would be positive. It is 1 if all distances between cases in y are the distances in x times
+        one factor. It is NaN with fewer than 4 cases, or if all cases, or all but one, are equal in
+        x or in y.
 
     Raises
     ------

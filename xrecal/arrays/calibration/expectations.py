@@ -1,4 +1,4 @@
-"""Expectations of the Laplace kernel under the forecasts of one location, and its bandwidth."""
+"""Mean similarities of forecasts and observations of one location, by the Laplace kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .laplace_kernel import (
     median_positive_gap,
 )
 
-# Tolerance for the sum of weights, so that float32 weights and rounded weights pass.
+# A sum of weights may differ from one by this, because weights are rounded, as in float32.
 SUM_TOLERANCE = 1e-3
 
 
@@ -30,9 +30,9 @@ class Points(NamedTuple):
     z: FloatArray
     """(N,) values of the points"""
     weights: FloatArray
-    """(N,) weight of each point in its forecast, positive"""
+    """(N,) weight, above 0, that the forecast of a point gives to this point"""
     owner: IntArray
-    """(N,) number of the forecast of each point"""
+    """(N,) number of the forecast that has the point"""
 
 
 def laplace_expectations(
@@ -40,15 +40,15 @@ def laplace_expectations(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Compute mean similarities of forecasts to observations, and of forecasts to each other.
 
-    The similarity of two values is their Laplace kernel.
+    The similarity of two values v and w is the Laplace kernel l(v, w), between 0 and 1.
 
     Parameters
     ----------
     forecasts : Forecasts
         n forecasts of one location in the unit u: arrays (n, m), or ``loc`` (m,) and ``weights``
         (n, m) for points that all forecasts share. NaN marks a missing member. The weights of a
-        forecast must sum to one within 1e-3; the function normalises them over the members that
-        are not missing.
+        forecast must sum to one, up to 1e-3; the function normalises the weights of the members
+        that are not missing.
     observations : array of float, shape (n,)
         Observations in u.
     bandwidth : float
@@ -60,8 +60,9 @@ def laplace_expectations(
         :math:`A_{ij} = E\,l(Z_i, y_j)` in [0, 1], where :math:`Z_i` has the distribution of
         forecast i; NaN for a forecast without members or a NaN observation.
     within : array of float64, shape (n, n)
-        :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], where Z and Z' are independent, also for i = j;
-        NaN for a forecast without members. The matrix is symmetric and positive semi-definite.
+        :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], where the random values Z and Z' are
+        independent, even for i = j; NaN for a forecast without members. The matrix is symmetric and
+        positive semi-definite.
 
     Raises
     ------
@@ -73,9 +74,9 @@ def laplace_expectations(
     -----
     The function takes O(N log N + N n) time, where N is the number of points of positive weight in
     all forecasts. For S shared points it takes O(S n) time and one product of (n, S) matrices. Sums
-    are exact, because a recursion over the sorted points computes them. Mixtures of k normal
-    distributions have a closed form for each pair of normal distributions, so they take O(n² k²)
-    time. If the difference X of two values is normal with mean d and standard deviation s, the
+    are exact: the function updates them from one sorted point to the next. For mixtures of k normal
+    distributions, it uses a closed form for each pair of normal distributions, so the time is O(n²
+    k²). If the difference X of two values is normal with mean d and standard deviation s, the
     closed form is
 
     .. math:: E e^{-|X|/\theta} = \tfrac{1}{2} e^{-d^2/2s^2} \left[
@@ -164,7 +165,7 @@ def pooled(parts: Forecasts) -> Points:
 
 
 def by_point(parts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Return shared points (S,), ascending, and their weights (S, n) in n forecasts."""
+    """Return the points (S,) that n forecasts share, ascending, and their weights (S, n)."""
     loc, _, weights = _filled(parts)
     order = np.argsort(loc)
     return loc[order], np.ascontiguousarray(weights[:, order].T)
@@ -186,12 +187,13 @@ def _filled(parts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray
 
 
 def normalised(forecasts: Forecasts) -> Forecasts:
-    """Return forecasts (n, m) of one location for compiled code, or raise ValueError.
+    """Return forecasts (n, m) of one location for compiled code; refuse invalid forecasts.
 
-    The result is float64, with weights that sum to one. Missing members get weight 0 and value 0.
-    The function removes shared members to which no forecast gives weight. If each forecast has its
-    own members, and at most half of the members of any forecast have weight, the function moves
-    these members to the first columns and removes the other columns.
+    The function raises ValueError for invalid forecasts. The result is float64, with weights that
+    sum to one. Missing members get weight 0 and value 0. The function removes shared members to
+    which no forecast gives weight. Each forecast may have its own members, of which at most half
+    have a weight above 0. If this holds for all forecasts, the function moves these members to the
+    first columns, and removes unused columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts
@@ -296,8 +298,8 @@ def target_bandwidth(observations: FloatArray) -> float:
 
     Notes
     -----
-    The cost is O(n log n). One walk over the sorted observations counts the pairs within a
-    distance. A bisection over all floats finds the median distance with at most 64 walks.
+    The cost is O(n log n). One pass over the sorted observations counts the pairs within a
+    distance. A bisection over all float64 numbers finds the median distance in at most 64 passes.
 
     Examples
     --------

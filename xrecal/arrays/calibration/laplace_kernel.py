@@ -1,7 +1,8 @@
-"""Compiled expectations of the Laplace kernel ``l(u, v) = exp(-|u - v| / theta)``.
+"""Compiled sums and expectations of the Laplace kernel ``l(u, v) = exp(-|u - v| / theta)``.
 
-Functions take float64 C-contiguous arrays and do not check them. Points (members) must be in
-ascending order, and weights must be positive.
+Z_i is a random value from forecast i, and y_j an observation. Functions take float64 C-contiguous
+arrays and do not check them. Points (members) must be in ascending order, and weights must be
+positive.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import numpy as np
 
 from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, copy, inner, kernel
 
-# Number of forecasts summed side by side; the loop over them becomes vector instructions.
+# Number of forecasts in the inner loop, which the compiler turns into vector instructions.
 LANES = 64
 
-# Factors exp(z / theta) are relative to a base at most this many theta below. So neither they nor
+# Factors exp((z - base) / theta) have a base at most this many theta below z. So neither they nor
 # their inverses overflow.
 SPAN = 30.0
 
@@ -34,10 +35,11 @@ def fill_within_points(
 ) -> None:
     """Compute ``E l(Z_i, Z'_j)`` (n, n) of forecasts with points (N,).
 
-    The owner of a point is the number of its forecast. A walk over the points updates the sum of
-    ``w exp((z' - base) / theta)`` over the earlier points z' of each forecast j, for a block of
-    forecasts. Each point of forecast i adds this sum to (i, j). The walk counts each pair of points
-    once; adding the transpose counts the pair in the other order.
+    The owner of a point is the number of its forecast. The function goes through the points in
+    ascending order, for some forecasts j at a time. It updates the sum of ``w exp((z' - base) /
+    theta)`` over the earlier points z' of each forecast j. Each point of forecast i adds a multiple
+    of this sum to the entry (i, j). This counts each pair of points in one order; the transpose
+    adds the other order.
     """
     n = out.shape[0]
     rise, fall = _rise_and_fall(z, theta)
@@ -65,9 +67,10 @@ def fill_within_points(
 
 @inner
 def _rise_and_fall(z: Any, theta: float) -> Any:
-    """Return ``exp((z - base) / theta)`` at each point, and a factor for the sum before it.
+    """Return ``exp((z - base) / theta)`` at each point, and a factor for the earlier sum.
 
-    The factor is below 1 at points where the base moves, and 1 at all other points.
+    The base moves up from time to time, to prevent overflow. The factor is below 1 at points where
+    the base moves, and 1 at all other points.
     """
     rise, fall = np.empty(z.size), np.ones(z.size)
     base = z[0] if z.size else 0.0
@@ -124,7 +127,7 @@ def fill_cross_points(
 
 @kernel
 def fill_cross_shared(z: Vector, weights: Matrix, y: Vector, theta: float, out: OutMatrix) -> None:
-    """Compute the array of :func:`fill_cross_points` for shared points (S,) with weights (S, n)."""
+    """Compute the array of :func:`fill_cross_points` for points (S,) that all forecasts share."""
     state = np.zeros(out.shape[1])
     s = 0
     for j in range(y.size):
@@ -177,8 +180,8 @@ def mean_laplace(gap: float, scale: float, theta: float) -> float:
     """Compute ``E exp(-|X| / theta)`` for X normal with mean ``gap`` and deviation ``scale`` >= 0.
 
     With mean d and standard deviation s, the result is ``exp(-d²/2s²) / 2`` times the sum of
-    ``erfcx((s/theta - d/s) / sqrt 2)`` and ``erfcx((s/theta + d/s) / sqrt 2)``. The function orders
-    the operations so that no part overflows.
+    ``erfcx((s/theta - d/s) / sqrt 2)`` and ``erfcx((s/theta + d/s) / sqrt 2)``. The function
+    computes it in an order in which no part overflows.
     """
     gap = abs(gap)
     if scale == 0.0:
@@ -267,8 +270,8 @@ def _pairs_within(z: Any, gap: float) -> int:
 def _gap_of_rank(z: Any, rank: int) -> Any:
     """Return the difference that has a rank (from 1) among the differences of all pairs of z.
 
-    The search is a bisection over the bits of floats, read as integers: for positive floats, a
-    greater integer is a greater float.
+    The search is a bisection over integers with the bits of floats: for positive floats, a greater
+    integer means a greater float.
     """
     gap = np.empty(1)
     bits = gap.view(np.int64)

@@ -1,9 +1,9 @@
 """Monitoring of calibration while forecasts verify: e-values and a change detector.
 
-Both multiply the values of bets over cases. A bet is a density of the probability integral
-transform (PIT) that differs from the uniform density. If forecasts are calibrated, no bet gains on
-average. Each bet uses only information from before the issue of its forecast, so users may look at
-the evidence after every case.
+A bet is a density of the probability integral transform (PIT) that differs from the uniform
+density. Both methods multiply the values of such densities at the PIT of successive cases. If
+forecasts are calibrated, these products do not grow on average. Each bet uses only information from
+before the issue of its forecast, so users may look at the evidence after every case.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from xrecal.arrays.rows import check_probability, location_blocks, whole_number
 from xrecal.typing import FloatArray, IntArray
 
 PSEUDO_CASES = 10
-"""Number of artificial standard normal cases from which the normal bet starts."""
+"""The normal bet (see the Notes of :func:`calibration_e_values`) starts as if this number of cases,
+with standard normal values, had verified."""
 
 BINS, PSEUDO_IN_BIN = 10, 5
-"""Number of bins of the histogram bet, and number of artificial cases in each bin at the start."""
+"""Number of bins of the bet that is a histogram, and number of artificial cases in each bin at the
+start."""
 
 TAIL = 1e-3
-"""Distance from 0 and from 1 within which the normal bet is constant. An observation outside all
-members of a recalibrated forecast has a PIT of 0 or 1; without this limit, one such case would be
+"""The normal bet is constant for PIT values at most this far from 0 or 1. If an observation lies
+outside all members of a recalibrated forecast, the PIT is 0 or 1; one such case must not give
 infinite evidence."""
 
 LARGEST = 690.0
@@ -43,14 +45,15 @@ BETS = (
     (0.25, 1.2),
     (-0.25, 1.2),
 )
-"""Mean and standard deviation of each bet of the detector, on the scale of normal quantiles of the
-PIT, where calibrated forecasts have 0 and 1."""
+"""Mean and standard deviation of each bet of the detector. A bet is a normal density of the
+standard normal quantile at the PIT; for calibrated forecasts, this quantile has mean 0 and standard
+deviation 1."""
 
 
 def calibration_e_values(
     pit: FloatArray, lag: npt.ArrayLike = 1, stretch: IntArray | None = None
 ) -> FloatArray:
-    r"""Compute e-values: evidence against calibration that users may look at after each case.
+    r"""Compute e-values: evidence against calibration, which users may look at after each case.
 
     Parameters
     ----------
@@ -62,8 +65,9 @@ def calibration_e_values(
         Number of cases between the issue of a forecast and its verification, at least 1. When the
         forecast of case t is issued, cases up to t - lag have verified.
     stretch : array of int, shape (n,), optional
-        Number of the stretch (part of the series) of each case. Where this number changes, the
-        test restarts without memory. By default, all cases are one stretch.
+        Number of the stretch (part of the series) that each case belongs to. Where the number
+        changes, the test forgets all earlier cases and restarts. By default, all cases are one
+        stretch.
 
     Returns
     -------
@@ -81,15 +85,16 @@ def calibration_e_values(
     Notes
     -----
     The test makes two bets, which are densities f of the PIT u on (0, 1). The first bet is a normal
-    density of :math:`\Phi^{-1}(u)`, with the mean and variance of past cases and of ten artificial
-    standard normal values. It is constant within 0.001 of 0 and of 1. The second bet is a histogram
-    of ten bins, with five artificial cases in each bin. Let :math:`u_t` be uniform, conditional on
-    all information at the issue of the forecast. Then the product of :math:`f_t(u_t)` over cases is
-    a martingale, which means that it does not grow on average. The reason is that :math:`f_t`
-    depends on this information alone [1]_. The mean of the two products, and its mean over places,
-    are martingales, too. With a lag of h, the test follows h martingales, each with every h-th
-    case. The h martingales use different information, so the result is the largest of their values,
-    divided by h. The cost is O(p (h + n)) per location, plus O(h n).
+    density of :math:`\Phi^{-1}(u)`. Its mean and variance are those of past cases and ten
+    artificial standard normal values. The bet is constant for u within 0.001 of 0 or 1. The second
+    bet is a histogram of ten bins, with five artificial cases in each bin. Let :math:`u_t` be
+    uniform, conditional on all information at the issue of the forecast. Then the product of
+    :math:`f_t(u_t)` over cases is a martingale, which means that it does not grow on average. The
+    reason is that :math:`f_t` depends on this information alone [1]_. The mean of the products of
+    the two bets is a martingale, too, and so is its mean over places. With a lag of h, the test
+    follows h martingales; each uses every h-th case. The result is the largest of their values,
+    divided by h. The division is needed because h values are compared. The cost is O(p (h + n)) per
+    location, plus O(h n).
 
     References
     ----------
@@ -127,17 +132,17 @@ def calibration_changes(
     pit, lag
         As for :func:`calibration_e_values`.
     run_length : int
-        Mean number of cases before the first false detection. For calibrated forecasts, the mean
-        is at least this number.
+        For calibrated forecasts, the mean number of cases before the first (false) detection is at
+        least this number.
 
     Returns
     -------
     statistic : array of float64, shape (..., n)
-        Evidence of a change, at least 0. The detector reports a change at a case where the
-        statistic reaches ``run_length``, and restarts after this case. The statistic is NaN at
-        locations without any case.
+        Evidence that calibration was lost, at least 0. If the statistic reaches ``run_length`` at a
+        case, the detector reports a change there, and restarts after this case. The statistic is
+        NaN at locations without any case.
     since : array of int64, shape (..., n)
-        Estimated first case after the last detected change; -1 before the first detection.
+        First case of the last detected change, as estimated; -1 before the first detection.
 
     Raises
     ------
@@ -146,16 +151,17 @@ def calibration_changes(
 
     Notes
     -----
-    The statistic is the mean of cumulative products (CUSUMs)
-    :math:`D_t = \max(D_{t-1}, 1) f(u_t)` of the PIT u. There is one product for each place and each
-    of nine normal densities f of :math:`\Phi^{-1}(u)`. The densities are fixed, so the detector
-    stays fast after a long time without changes. For calibrated forecasts and any stopping rule,
-    the mean of :math:`D` when the rule stops is at most the mean number of cases until then [1]_.
-    With a lag of h the function computes h such statistics, each with every h-th case. The result
-    is half of the largest statistic if h is 2 or more. The reason is that within t cases, at most a
+    The statistic is the mean of cumulative products (CUSUMs) :math:`D_t = \max(D_{t-1}, 1) f(u_t)`
+    of the PIT u. There is one product for each place and each of nine normal densities f of
+    :math:`\Phi^{-1}(u)`. The densities do not follow past cases, so the detector finds a change
+    quickly even after a long calibrated time. Suppose that forecasts are calibrated, and that any
+    rule stops the series at some case. Then the mean of :math:`D` at this case is at most the mean
+    number of cases up to it [1]_. With a lag of h the function computes h such statistics; each
+    uses every h-th case. If h is 2 or more, the result is half of the largest statistic, which
+    keeps the mean number of cases above ``run_length``. The proof is that within t cases, at most a
     share :math:`t / A` of calibrated series reaches A in one of the h statistics. The estimated
-    start of the change is the first case after the largest product was last at most 1. The cost is
-    O(p (h + n)) per location, plus O(h n).
+    first case of the change is the one after the last case at which the largest product was at most
+    1. The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -247,7 +253,7 @@ def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
 
 @inner
 def _learn(u: float, z: float, learned: Any) -> None:
-    """Add a verified case to the number of cases, the two sums of moments, and the bins."""
+    """Add a verified case to the numbers that the two bets learn: count, two sums, and bins."""
     learned[0] += 1
     learned[1] += z
     learned[2] += z * z
@@ -274,7 +280,7 @@ def _log_bet(u: float, z: float, mean: float, std: float) -> float:
 
 @inner
 def _log_mean(log_e: Any, known: Any) -> float:
-    """Return the log of the mean of e-values over places with cases, from their logs (p, 2)."""
+    """Return the log of the mean e-value over places with cases, from logs (p, 2) of two bets."""
     largest = -np.inf
     for i in range(len(known)):
         if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:
@@ -307,7 +313,7 @@ def _fill_changes(
     statistic: OutMatrix,
     since: OutIndexMatrix,
 ) -> None:
-    """Compute statistics and first cases (L, n) of changes in PIT values (L, p, n)."""
+    """Compute statistics (L, n) and first cases (L, n) of changes, from PIT values (L, p, n)."""
     for location in range(len(pit)):
         known = _known(pit[location])
         if known.sum() > 0:
@@ -325,7 +331,7 @@ def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
     first, last = 0, -1
     for t in range(pit.shape[1]):
         k = t % lag
-        if t >= first:  # earlier forecasts were issued before the restart
+        if t >= first:  # forecasts of earlier cases were issued before the restart
             mean[k] = _move(part, t, level[k], begun[k]) / (known.sum() * len(BETS))
         largest = mean.argmax()
         statistic[t] = mean[largest] / min(lag, 2)

@@ -1,4 +1,4 @@
-"""Test of calibration with artificial observations, drawn from the forecasts."""
+"""Test of calibration by comparison with artificial observations, drawn from the forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .expectations import cross_expectations, target_bandwidth
 from .laplace_kernel import SPAN, TINY, mean_laplace
 from .skce import TIES, chunks, forecast_similarity, generator, usable_cases
 
-# Number of attempts to draw observations that differ, for the bandwidth of their kernel.
+# How often the function tries to draw observations that differ, to compute a bandwidth.
 TRIES = 20
 
 
@@ -33,8 +33,9 @@ def montecarlo_test(
     Parameters
     ----------
     forecasts, observations, augmented
-        As in :func:`case_matrix`. If ``augmented`` is True, each resample takes one of the m + 1
-        members of a case as its observation, which makes the test a permutation test.
+        As in :func:`case_matrix`. A resample is a set of artificial observations, one for each
+        case. If ``augmented`` is True, they are drawn from the m + 1 members (with the observation)
+        of each case, as in a permutation test.
     n_resamples, seed, location_number
         As in :func:`skce_test`.
 
@@ -43,7 +44,7 @@ def montecarlo_test(
     float
         p-value :math:`(1 + \#\{U^* \ge U\}) / (B + 1)`. U is the unbiased estimate of the SKCE,
         :math:`U^*` the estimate with the observations of a resample, and B the number of resamples.
-        NaN with fewer than two cases.
+        The p-value is NaN with fewer than two cases.
 
     Raises
     ------
@@ -52,15 +53,16 @@ def montecarlo_test(
 
     Notes
     -----
-    The level of the test is exact for any number of independent cases, because the forecasts state
-    the distribution of the observations under the hypothesis. The bandwidth of the kernel on
-    observations must not depend on the observations. So the function draws one value from each
-    forecast, and takes the median positive distance among these values. If the values are all
-    equal, it draws again. After twenty attempts it takes the median distance of the observations.
+    If calibrated forecasts are rejected at p <= 5 %, this happens with a probability of 5 %, for
+    any number of independent cases. The reason is that calibrated forecasts are the distributions
+    of their observations. The bandwidth of the kernel on observations must not depend on the
+    observations. So the function draws one value from each forecast, and takes the median positive
+    distance among these values. If the values are all equal, it draws again. After twenty attempts
+    it takes the median distance of the observations.
 
-    For ensembles, the function sums over forecasts once at each member, so a resample costs O(n²)
-    additions. For mixtures of k normal distributions a resample takes O(n² k) evaluations of 0.1 µs
-    each, so use mixtures only with few cases.
+    For ensembles, the function computes all sums over forecasts once, for each member as an
+    observation. So a resample needs only O(n²) additions. For mixtures of k normal distributions, a
+    resample needs O(n² k) evaluations of 0.1 µs each. This is slow if there are many cases.
 
     Examples
     --------
@@ -122,7 +124,7 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Draw values (size, n) and positions (size, n) of their members.
+        """Draw values (size, n), and return them with the positions (size, n) of the drawn members.
 
         A position counts the members of all forecasts, one forecast after another.
         """
@@ -141,14 +143,14 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
         if not np.isnan(theta):
             return theta
     theta = target_bandwidth(y)
-    return 1.0 if np.isnan(theta) else theta  # all points are equal: any bandwidth will do
+    return 1.0 if np.isnan(theta) else theta  # all values are equal, so any bandwidth does
 
 
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
     """Compute ``sum_i k_ij E l(Z_i, z)`` for each member z of each forecast j.
 
-    The result has all members of the first forecast, then those of the second, and so on. The
-    function takes some of the members at a time to limit memory.
+    The result has all members of the first forecast, then all members of the second, and so on. To
+    limit memory, the function computes some of the members at a time.
     """
     loc, _, weights = parts
     assert weights is not None
@@ -167,7 +169,7 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 @kernel
 def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix) -> None:
-    """Find the members at random levels (b, n) in [0, 1), from cumulative weights (n, m).
+    """Find the members at random levels (b, n) in [0, 1), from sums (n, m) of weights.
 
     The result (b, n) is the position of each member among the members of all forecasts.
     """

@@ -37,7 +37,7 @@ class Flatness(NamedTuple):
 def observation_ranks(
     observations: FloatArray, members: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Find the rank of each observation among the members of its ensemble, with random ties.
+    """Find the rank of each observation among its members; the rank is random if members equal it.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ def observation_ranks(
     members : array of float, shape (..., m)
         Equally weighted members.
     uniform : array of float, shape (...)
-        Random numbers in [0, 1], such as those of :func:`xrecal.arrays.hash_uniform`. They choose a
-        rank where members equal the observation.
+        Random numbers in [0, 1], such as those of :func:`xrecal.arrays.hash_uniform`. They choose
+        among the possible ranks if members equal the observation.
 
     Returns
     -------
     rank : array of float64, shape (...)
         Number of members below the observation, from 0 to m. If k members equal the observation, as
-        on dry days, each of the k + 1 possible ranks is equally likely. NaN where the observation,
-        the random number or any member is missing or infinite.
+        on dry days, each of the k + 1 possible ranks is equally likely. The rank is NaN if the
+        observation, the random number or any member is missing or infinite.
     n_members : array of int64, shape (...)
         Number of members that are not NaN, from 0 to m.
 
@@ -65,7 +65,7 @@ def observation_ranks(
 
     Notes
     -----
-    A rank among fewer members is on another scale, so a case with a missing member has no rank. If
+    Ranks among fewer members have a smaller range, so a case with a missing member gets no rank. If
     a member is missing in all cases, remove this member first. The cost is O(m) per case.
 
     References
@@ -168,12 +168,12 @@ def flatness_test(counts: FloatArray) -> Flatness:
     :math:`\sum u_i x_i` with coefficients u that are linear in i for the slope and quadratic in i
     for the convexity. The two vectors u are orthogonal to each other and to a constant, and have
     length one. So the squares of slope and convexity are two of the k - 1 independent parts of
-    chi-square [1]_. Slope and convexity each look for one shape, so they detect a bias or a wrong
-    spread with fewer cases than chi-square does.
+    chi-square [1]_. Slope and convexity each react to one shape only. So they detect a bias (slope)
+    or a wrong spread (convexity) with fewer cases than chi-square.
 
-    The p-value of chi-square is accurate if each rank has about 5 expected cases or more. The
-    squares of slope and convexity have one degree of freedom each. All p-values are valid for
-    independent cases, and too small for autocorrelated cases.
+    The p-value of chi-square is accurate if each rank has about 5 expected cases or more. For the
+    p-values of slope and convexity, their squares have chi-square distributions with one degree of
+    freedom. All p-values are valid for independent cases, and too small for autocorrelated cases.
 
     References
     ----------

@@ -1,6 +1,6 @@
-"""Reliability of probabilities and quantiles by isotonic regression, and parts of their scores.
+"""Reliability of probabilities and quantiles by isotonic regression, and parts of a mean score.
 
-Users choose no bins. An isotonic regression of the observations on the forecasts gives the
+Users choose no bins: an isotonic regression of the observations on the forecasts gives the
 recalibrated forecast of each case. Miscalibration is the score of the forecasts minus the score of
 the recalibrated forecasts.
 """
@@ -55,9 +55,9 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     Returns
     -------
     recalibrated : array of float64, shape (..., n)
-        Estimated frequency of the event for the forecast probability of each case, in [0, 1]. This
-        frequency, plotted over the probability, is the curve of a reliability diagram. NaN for
-        cases left out.
+        Estimated frequency, in [0, 1], of the event in cases with this forecast probability.
+        Plotted over the probability, it is the curve of a reliability diagram. It is NaN for cases
+        left out.
     decomposition : Decomposition
         Parts of the Brier score, the mean of :math:`(p - y)^2` for probabilities p and events y.
         All parts are NaN with fewer than 2 cases.
@@ -71,9 +71,9 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     -----
     The method is CORP: consistent, optimally binned, reproducible reliability by
     pool-adjacent-violators [1]_. It finds the non-decreasing function of the forecast with the
-    smallest Brier score. Cases with the same forecast get the same value. The method scores this
-    function on the cases that it was fitted to. So with few cases, even calibrated forecasts show
-    some miscalibration. The cost is O(n log n) per location.
+    smallest Brier score. This function is fitted to the same cases that it recalibrates. So with
+    few cases, even calibrated forecasts show some miscalibration. The cost is O(n log n) per
+    location.
 
     References
     ----------
@@ -102,7 +102,7 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
         _fill_means(ascending, hits, known.sum(-1), fitted)
         np.put_along_axis(recalibrated[block], order, fitted, axis=-1)
         r, rate = recalibrated[block], mean_of_known(event, known)
-        # Sum the contribution of each case, so that zero parts are exactly zero, without
+        # Sum the contribution of each case, so that a part that is zero is exactly zero, without
         # cancellation.
         parts[0, block] = mean_of_known((forecast - r) * (forecast + r - 2 * event), known)
         parts[1, block] = mean_of_known((r - rate[:, np.newaxis]) ** 2, known)
@@ -129,8 +129,9 @@ def quantile_reliability(
     Returns
     -------
     recalibrated : array of float64, shape (..., n)
-        Estimated quantile of the observations for the forecast of each case. These quantiles,
-        plotted over the forecasts, are the curve of a reliability diagram. NaN for cases left out.
+        Estimated quantile of the observations in cases with this forecast. Plotted over the
+        forecasts, these quantiles are the curve of a reliability diagram. They are NaN for cases
+        left out.
     decomposition : Decomposition
         Parts of the quantile score, the mean of :math:`\max(\tau (y - q), (1 - \tau)(q - y))` for
         the level :math:`\tau`, forecasts q and observations y, in the unit of the observations. The
@@ -144,12 +145,13 @@ def quantile_reliability(
 
     Notes
     -----
-    The recalibrated forecast is the non-decreasing function of the forecast with the smallest score
-    [1]_. If several functions have the smallest score, the result is the lowest of them. It equals
-    the quantile of isotonic distributional regression (IDR) on the forecast [2]_, the smallest
-    observation at which the CDF reaches the level. The function finds it by pool-adjacent-violators
-    [3]_, without computing the CDFs. Cases with the same forecast get the same value. The cost is
-    O(n log n) time per location on most data, at worst O(n²), and O(n) memory.
+    The recalibrated forecast is a non-decreasing function of the forecast, the one with the
+    smallest score [1]_. If several functions have the smallest score, the result is the lowest of
+    them. It equals the quantile of isotonic distributional regression (IDR) on the forecast [2]_,
+    the smallest observation at which the CDF reaches the level. The function finds it by
+    pool-adjacent-violators [3]_, without computing the CDFs. Cases with the same forecast get the
+    same value. The cost is O(n log n) time per location on most data, at worst O(n²), and O(n)
+    memory.
 
     References
     ----------
@@ -168,7 +170,7 @@ def quantile_reliability(
     array([1., 1., 3., 3.])
     """
     check_level(level)
-    level = float(level)  # one compilation for all levels
+    level = float(level)  # the same type, so the same compiled code, for all levels
     (q, y), shape = as_rows(forecast_quantile=forecast_quantile, observations=observations)
     recalibrated, parts = np.empty(q.shape), np.empty((4, len(q)))
     for block in location_blocks(len(q), 96 * q.shape[1]):

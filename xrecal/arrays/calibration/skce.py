@@ -1,4 +1,4 @@
-"""Squared kernel calibration error (SKCE): matrix over pairs of cases, estimates, and tests.
+"""Squared kernel calibration error (SKCE): terms of all pairs of cases, estimates, and tests.
 
 Public functions come first. The functions below them also serve :func:`skce_locations`: they select
 usable cases, and compute the two kernels, the matrix, and p-values by resampling.
@@ -29,19 +29,20 @@ from xrecal.typing import FloatArray, IntArray
 
 from .expectations import expectations, normalised, take_cases, target_bandwidth
 
-# Number of random numbers and products in memory at a time (resamples times cases).
+# How many random numbers and products are in memory at a time (resamples times cases).
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
 """Argument ``share`` of :func:`xrecal.arrays.serial.block_lengths` for the test "serial". It is
-smaller than the default, because a sum of squares has larger errors."""
+smaller than the default, because the statistic of this test, a sum of squares, has larger
+errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
-"""Number of principal components of errors from which :func:`error_correlation` measures serial
-dependence, and number of iterations to find the components."""
+""":func:`error_correlation` measures autocorrelation in this number of principal components of the
+errors, and finds the components with this number of iterations."""
 
-# Statistics within this share of the largest term count as equal. Otherwise rounding would decide
-# between a sample and an equal resample.
+# Two statistics count as equal if they differ by at most this share of the largest term.
+# Otherwise rounding would decide whether an equal resample is larger.
 TIES = 1e-12
 
 
@@ -127,7 +128,7 @@ def skce_biased(matrix: FloatArray) -> float:
     r"""Compute the biased estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, including terms i = j.
 
     Parameters and errors are those of :func:`skce_unbiased`. The result is NaN without cases. On
-    average the estimate is too large by about the mean of :math:`h_{ii}`, divided by n.
+    average the estimate exceeds the SKCE by about the mean of :math:`h_{ii}`, divided by n.
 
     Examples
     --------
@@ -151,10 +152,10 @@ def case_matrix(
         Observations in u.
     augmented : bool
         If True, the observation of each case becomes a further member of its plain ensemble, which
-        then has m + 1 members of equal weight. With few members, even an ideal ensemble has
-        sampling errors, which the test detects as lack of calibration if there are enough cases.
-        The augmented ensemble is calibrated if observation and members are exchangeable, which
-        means that the observation could be any of the members.
+        then has m + 1 members of equal weight. Even an ideal ensemble has sampling errors if it has
+        few members. With enough cases, the test takes these errors for lack of calibration. The
+        augmented ensemble is calibrated if observation and members are exchangeable, which means
+        that the observation could be any of the members.
 
     Returns
     -------
@@ -208,20 +209,20 @@ def skce_blocks(
         block.
     forecast_bandwidth, bandwidth : float, optional
         Parameters s and theta of the kernels on forecasts and on observations, as in
-        :func:`case_matrix`, in u. By default, s is a median among at most 400 forecasts, which do
-        not depend on random numbers, and theta is a median among all observations.
+        :func:`case_matrix`, in u. By default, s is a median over pairs of at most 400 forecasts,
+        always the same ones, and theta is a median over pairs of all observations.
 
     Returns
     -------
     array of float64, shape (p // b,)
-        Estimates from the blocks of the p usable cases. The mean of the estimates is an unbiased
-        estimate, too. All are NaN if all observations are equal.
+        One estimate for each block of b of the p usable cases. The mean of the estimates is an
+        unbiased estimate, too. All estimates are NaN if all observations are equal.
 
     Raises
     ------
     ValueError
-        In the cases in which :func:`case_matrix` raises it, or if the block length is not a whole
-        number of at least 2, or a bandwidth is not positive.
+        As for :func:`case_matrix`, or if the block length is not a whole number of at least 2, or a
+        bandwidth is not positive.
 
     Notes
     -----
@@ -258,24 +259,26 @@ def skce_test(
     matrix : array of float, shape (n, n)
         Terms h, from :func:`skce_matrix`.
     test : {"bootstrap", "wild", "serial"}
-        "bootstrap" resamples cases. "wild" gives the errors random signs; with fewer than 100 cases
-        its level is more accurate than that of the bootstrap. "serial" rotates waves of the errors,
-        for autocorrelated cases.
+        "bootstrap" draws cases with replacement. "wild" gives the errors of cases random signs;
+        with fewer than 100 cases, its p-values are more accurate than those of the bootstrap.
+        "serial" is for autocorrelated cases: it compares the sum of the errors with slow waves in
+        them.
     n_resamples : int, default 1000
         Number B of resamples.
     seed, location_number : int
-        Random numbers depend only on the seed and the location number.
+        Seed of random numbers, and number of the location. Random numbers depend only on these two.
     block_length : int, optional
-        Number of successive cases that count as one, with cases in order of time; 1 for independent
-        cases. "bootstrap" accepts only 1. The default is 1 for "wild"; for "serial" it is the
-        result of :func:`skce_block_length`.
+        Number of successive cases that count as one; 1 means independent cases. Cases must be in
+        order of time. "bootstrap" accepts only 1. The default is 1 for "wild"; for "serial" it is
+        the result of :func:`skce_block_length`.
 
     Returns
     -------
     float
-        p-value :math:`(1 + \#\{T' \ge T\}) / (B + 1)`, where T is the statistic and T' the
-        statistic of a resample. It is NaN for fewer than two cases and for a matrix with NaN. For
-        "serial" it is also NaN if the autocorrelation is too strong for the number of cases.
+        p-value :math:`(1 + \#\{T' \ge T\}) / (B + 1)`, where T is the statistic of the test (see
+        Notes) and T' the statistic of a resample. The p-value is NaN with fewer than two cases, and
+        for a matrix with NaN. For "serial" it is also NaN if the autocorrelation is too strong for
+        the number of cases.
 
     Raises
     ------
@@ -299,16 +302,16 @@ def skce_test(
 
     The test "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for
     random directions a. G contains the products of the scaled sum of all errors and of the first
-    :math:`n / b - 1` cosine transforms of the errors. The direction :math:`a_0` selects the sum.
-    For calibrated forecasts, the sum and the transforms are independent and have one distribution
-    [4]_. So every direction has the same distribution, and the test uses random rotations [5]_. It
-    extends the test of :func:`xrecal.arrays.diebold_mariano` to errors with many dimensions.
+    :math:`n / b - 1` cosine transforms of the errors. The direction :math:`a_0` selects the scaled
+    sum. For calibrated forecasts, the sum and the transforms are independent and have one
+    distribution [4]_. So :math:`a^T G a` has the same distribution for every direction a, and the
+    test draws directions by random rotations [5]_. It extends the test of
+    :func:`xrecal.arrays.diebold_mariano` from numbers to vectors of errors.
 
-    A test that ignores autocorrelation has p-values that are too small. With "wild", strong
-    autocorrelation needs blocks many times longer than the range of the autocorrelation. The test
-    has little power if only few such blocks fit the record. The cost is O(B n²), or
-    O(n² log n + B n² / b²) for "serial". The memory is for 1e6 random numbers, or for one resample
-    if it needs more.
+    A test that ignores autocorrelation has p-values that are too small. With "wild", blocks must be
+    many times longer than the time for which cases depend on each other. If the record has only few
+    such blocks, the test has little power. The cost is O(B n²), or O(n² log n + B n² / b²) for
+    "serial". The memory is for 1e6 random numbers, or for one resample if it needs more.
 
     References
     ----------
@@ -349,7 +352,7 @@ def skce_test(
 
 
 def skce_block_length(matrix: FloatArray) -> int:
-    """Find the number of successive cases that count as one in the test "serial" of a matrix.
+    """Find the number of successive cases that count as one case in the test "serial".
 
     Parameters
     ----------
@@ -406,8 +409,9 @@ def block_p_value(estimates: FloatArray) -> float:
 
     Notes
     -----
-    The p-value is a normal approximation, which needs many blocks. It depends on the order of the
-    cases, because the order decides which cases share a block. The cost is O(q).
+    The p-value is a normal approximation, which is accurate only if there are many blocks. It
+    depends on the order of the cases, because the order decides which cases are in one block. The
+    cost is O(q).
 
     References
     ----------
@@ -470,7 +474,7 @@ def usable_cases(
 
 
 def one_row_each(forecasts: Forecasts) -> Forecasts:
-    """Return forecasts with a row of ``loc`` for each case, also if all cases share one row."""
+    """Return forecasts with one row of ``loc`` for each case, even if all cases share members."""
     loc, scale, weights = forecasts
     if weights is not None and np.ndim(weights) == np.ndim(loc) + 1:
         return Forecasts(np.broadcast_to(loc[..., np.newaxis, :], weights.shape), scale, weights)
@@ -497,8 +501,8 @@ def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
 def subset_bandwidth(parts: Forecasts) -> float:
     """Return the median positive squared distance among at most 400 forecasts.
 
-    If the chosen forecasts are all equal, the function chooses among forecasts that differ. The
-    result is infinite if all forecasts are equal.
+    If the chosen forecasts are all equal, but others are not, the function chooses again, among
+    forecasts that differ. The result is infinite if all forecasts are equal.
     """
     loc, scale, weights = parts
     chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
@@ -576,7 +580,7 @@ def wild_p_value(
 def random_signs(
     rng: np.random.Generator, n_resamples: int, n: int, block_length: int
 ) -> FloatArray:
-    """Draw random signs (n_resamples, n), one sign for each block of successive cases.
+    """Draw random signs (n_resamples, n), which are equal within a block of successive cases.
 
     The first block begins at a random case.
     """
@@ -605,7 +609,7 @@ def error_correlation(h: FloatArray) -> FloatArray:
 
     The errors of n cases are vectors; h (n, n) contains the products of pairs of vectors. The
     function subtracts the mean error, and finds the components by orthogonal iteration. The
-    iteration is accurate for large components; errors in small components matter less.
+    iteration is accurate for components with large variance; the others matter less.
     """
     n = len(h)
     centred = h - h.mean(0)
@@ -624,7 +628,7 @@ def chosen_length(h: FloatArray) -> int:
 
 
 def shows_dependence(h: FloatArray) -> bool:
-    """Return True if the errors of successive cases are more similar than by chance."""
+    """Return True if the errors of successive cases are more alike than chance explains."""
     return bool(is_dependent(error_correlation(h), np.array(len(h))).any())
 
 
@@ -633,13 +637,13 @@ def serial_p_value(
 ) -> float:
     """Return the p-value of the test "serial" for a float64 matrix; see :func:`skce_test`.
 
-    It is NaN with fewer than 3 waves, or without a wave if the user chose the block length.
+    It is NaN with fewer than 3 slow waves. If the user chose the block length, one wave is enough.
     """
     n_waves = len(h) // block_length - 1
     if n_waves < (1 if given else FEWEST_WAVES) or np.isnan(h).any():
         return np.nan
     slow = h if block_length == 1 else waves(waves(h, n_waves).T, n_waves)
-    # Blocks of 1 keep all waves: rotating them is equivalent to rotating the cases.
+    # A block length of 1 keeps all waves; their random rotation equals a rotation of the cases.
     statistic = h.sum() / len(h)
     least, count = statistic - TIES * len(h) * np.abs(h).max(), 0
     for size in chunks(n_resamples, n_waves + 1):
@@ -659,9 +663,9 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Yield how many resamples to draw at a time, if each resample needs n random numbers.
+    """Yield numbers of resamples to draw at a time, if each resample needs n random numbers.
 
-    The split depends on the arguments alone.
+    The numbers add up to ``n_resamples``, and depend on the arguments alone.
     """
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):

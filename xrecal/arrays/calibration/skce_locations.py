@@ -1,4 +1,4 @@
-"""SKCE with p-values and status for the forecasts of many locations."""
+"""Squared kernel calibration error (SKCE) at many locations, with p-values and status."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class SkceSettings(NamedTuple):
     "montecarlo" (see :func:`xrecal.arrays.montecarlo_test`), or "block" (see
     :func:`xrecal.arrays.block_p_value`). With None the function computes no test"""
     n_resamples: int = 1000
-    """Number of resamples of the test; the test "block" draws no resamples"""
+    """Number of resamples that the test draws; the test "block" draws none"""
     seed: int = 0
     """Seed of random numbers"""
     block_length: int | None = None
-    """For "serial" and "wild", number of successive cases that count as one. By default, "serial"
-    estimates this number, and for "wild" it is 1. For "block", number of cases in a block, at least
-    2; by default the square root of the number of cases, rounded down"""
+    """For "serial" and "wild", number of successive cases that count as one; by default "serial"
+    estimates this number, and "wild" uses 1. For "block", number of cases in a block, at least 2;
+    by default the square root of the number of cases, rounded down"""
     augmented: bool = False
     """True if the observation of each case becomes a further member of its plain ensemble; see
     :func:`xrecal.arrays.case_matrix`"""
@@ -94,8 +94,8 @@ class SkceEstimates(NamedTuple):
     status: IntArray
     """Status bits, which ``xrecal.arrays.status.EVIDENCE_MEANINGS`` explains"""
     block_length: IntArray
-    """Number of successive cases, or dates, that count as one, or of cases in a block for "block";
-    0 without a test"""
+    """Number of successive cases (or dates) that count as one; for "block", number of cases in a
+    block; 0 without a test"""
 
 
 def skce_locations(
@@ -119,12 +119,13 @@ def skce_locations(
         Test and its options; by default the function computes no test.
     location_numbers : array of int, shape (L,), optional
         Number of each location in the whole data set, from 0; by default 0, 1, ... Random numbers
-        of a location depend on this number, so results do not depend on chunks.
+        of a location depend on this number. So a location has the same result if a call has only
+        some of the locations.
     season : array of float, shape (L, n), optional
         Fraction of the year of each case, in [0, 1). The function fits yearly and half-yearly waves
         to the forecast means if there are 20 cases or more. If the waves explain more than half of
-        the variance, the function subtracts them from forecasts and observations, because such an
-        annual cycle would dominate the kernels.
+        the variance, the function subtracts them from forecasts and observations. Otherwise the
+        kernels would mainly compare the seasons of cases.
 
     Returns
     -------
@@ -259,11 +260,11 @@ def default_block(n: int) -> int:
 def relative_to_season(
     parts: Forecasts, y: FloatArray, season: FloatArray
 ) -> tuple[Forecasts, FloatArray] | None:
-    """Return normalised forecasts and observations (n,) minus the annual cycle of the forecasts.
+    """Return normalised forecasts and observations (n,), both minus the cycle of the forecasts.
 
     The result is None if :func:`annual_cycle` finds no cycle. The cycle depends only on forecasts
-    and dates. So forecasts that are calibrated, conditional on forecast and date, stay calibrated
-    after the subtraction.
+    and dates. So if forecasts are calibrated at each date, they stay calibrated after the
+    subtraction.
     """
     loc, scale, weights = parts
     assert weights is not None  # set by normalised()
@@ -280,7 +281,8 @@ def annual_cycle(centre: FloatArray, season: FloatArray) -> FloatArray | None:
 
     The cycle is a least-squares fit of yearly and half-yearly waves at the dates ``season`` (n,),
     in fractions of the year. The result is None with fewer than 20 cases, if a date is unknown, or
-    if the cycle explains at most half of the variance, after correction for degrees of freedom.
+    if the cycle explains at most half of the variance. The explained variance is corrected for
+    degrees of freedom.
     """
     known = np.isfinite(season)
     n = int(known.sum())

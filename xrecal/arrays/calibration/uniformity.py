@@ -1,4 +1,7 @@
-"""Tests whether probability integral transforms (PIT) are uniform, as for calibrated forecasts."""
+"""Tests whether probability integral transforms (PIT) are uniform.
+
+PIT values of calibrated forecasts are uniform.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
     -------
     array of float64, shape (..., bins)
         Number of cases in each bin from k / bins to (k + 1) / bins; only the last bin includes its
-        right end. NaN with fewer than 2 cases.
+        right end. Numbers are NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -48,7 +51,7 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 
     Notes
     -----
-    Bins are those of :func:`numpy.histogram`. The cost is O(n) per location.
+    The ends of bins are as in :func:`numpy.histogram`. The cost is O(n) per location.
     :func:`xrecal.arrays.flatness_test` tests whether the counts are equal. A hump in the middle of
     the histogram shows too much spread, a U shape shows too little spread, and a slope shows a
     bias.
@@ -87,8 +90,9 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        As in :func:`pit_counts`. If forecasts give single values a probability, as 0 for rain, the
-        PIT must be randomised; otherwise the test rejects calibrated forecasts because of dry days.
+        As in :func:`pit_counts`. If forecasts give a positive probability to single values, such as
+        no rain, the PIT must be randomised; otherwise dry days make the test reject calibrated
+        forecasts.
 
     Returns
     -------
@@ -141,13 +145,13 @@ class UniformTest(NamedTuple):
     """Result of :func:`serial_uniform_test`, as arrays (...)."""
 
     statistic: FloatArray
-    """Largest distance of the empirical CDF from the uniform CDF"""
+    """Largest distance of the empirical CDF of the PIT from the uniform CDF"""
     p_value: FloatArray
     """p-value; NaN if the autocorrelation is too strong for the number of cases"""
     block_length: IntArray
     """Number of successive dates that count as one; 0 with fewer than 2 cases"""
     dependent: npt.NDArray[np.bool_]
-    """True if successive dates are more similar than by chance"""
+    """True if the PIT of successive dates is more alike than chance explains"""
 
 
 def serial_uniform_test(
@@ -167,7 +171,8 @@ def serial_uniform_test(
     block_length : int, optional
         Number of successive dates that count as one, at least 1; estimated by default.
     n_resamples, seed : int
-        Number of random rotations, and their seed, which is the same at all locations.
+        Number of random rotations, and seed of random numbers. The seed is the same at all
+        locations.
     simultaneous : int, default 1
         Number of successive cases that belong to one date, such as the cases of all places. Cases
         of one date may depend on each other in any way.
@@ -196,7 +201,7 @@ def serial_uniform_test(
     are nearly independent Gaussian processes with one distribution, if forecasts are calibrated. A
     rotation does not change this distribution, whatever the autocorrelation of the cases [1]_. The
     test compares the largest :math:`|\Lambda_0(u)|` over 63 levels u with the largest values after
-    random rotations [2]_. It is the test of :func:`xrecal.arrays.diebold_mariano`, for a
+    random rotations [2]_. The test is like :func:`xrecal.arrays.diebold_mariano`, but for a
     distribution instead of a mean. By default, the function estimates a block length for the PIT
     and another for the square of its distance from ½, and takes the larger of the two. The cost is
     O(n log n) plus O(n_resamples n / b) per location.

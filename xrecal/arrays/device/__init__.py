@@ -7,6 +7,6 @@ return the floating type that the functions for NumPy return.
 
 ``distance_cuda`` and ``ensembles`` compute distances between ensembles. ``cases`` sorts the cases
 of each location, ``choosing`` tries all ridges at once, ``ckme`` fits, and ``weights`` computes
-forecasts. The location with the most cases determines the shapes of arrays; unused entries of other
-locations have no weight.
+forecasts. The location with the most cases determines the shapes of arrays. Other locations have
+unused entries, which get the weight 0.
 """

@@ -26,34 +26,35 @@ __all__ = [
 ]  # fmt: skip
 
 WORKSPACE = 2**31
-"""Approximate memory, in bytes, for the arrays of locations that are computed at the same time."""
+"""Approximate memory, in bytes, for the arrays of those locations that are computed together."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Sorted cases of L locations, in float64: usable cases come first, in order of time.
+    """Cases of L locations, in float64: usable cases come first, in order of time.
 
     n is the number of cases, usable or not.
     """
 
     ensembles: Ensembles
-    """(L, n) ensembles, or ensembles minus their means if the kernel compares only the shapes of
-    ensembles; without members if a case is not usable"""
+    """(L, n) ensembles; if the kernel compares only the shapes of ensembles, their means are
+    subtracted; a case that is not usable has no members"""
     squared: Any
-    """(L, n, n) squared energy distances, 0 if a case is not usable"""
+    """(L, n, n) squared energy distances between the ensembles of two cases, 0 if a case is not
+    usable"""
     mean: Any
     """(L, n) means of ensembles, 0 if a case is not usable"""
     variance: Any
     """(L, n) variances of ensembles, 0 if a case is not usable"""
     features: Any
-    """(L, n, k) features, 0 if a case is not usable"""
+    """(L, n, k) features made from covariates, 0 if a case is not usable"""
     target: Any
     """(L, n) observations, 0 if a case is not usable"""
     used: Any
     """(L, n) True if a case is usable"""
     root: Any
-    """(L, n) square root of each case weight, divided by the largest root of the location; 0 if a
-    case is not usable"""
+    """(L, n) square root of the weight of each case, divided by the largest root at the location; 0
+    if a case is not usable"""
     median: Any
     """(L,) median of the positive distances between forecasts; infinite if all are equal"""
     precision: Any
@@ -63,14 +64,14 @@ class Cases:
     n_used: IntArray
     """(L,) number of usable cases, on the host"""
     laplace: bool
-    """True if the kernel is a function of the energy distance D, False if of D²"""
+    """True if the kernel is a function of the energy distance D, False if it is a function of D²"""
     predictors: IntArray
-    """Numbers of those columns of the features that fits of centres shrink or leave out"""
+    """Numbers of the features that the fit of centres may shrink or leave out"""
 
     def gram(self, bandwidth: Any, strength: Any) -> Any:
         """Return kernel matrices (L, n, n), multiplied by the roots of case weights on both sides.
 
-        ``bandwidth`` (L,) belongs to the distances; ``strength`` (L,) is the weight of covariates.
+        ``bandwidth`` (L,) divides the distances; ``strength`` (L,) is the weight of covariates.
         """
         of = self.features
         found = similarity(self, self.squared, of, of, bandwidth, strength)
@@ -78,7 +79,7 @@ class Cases:
 
     @cached_property
     def on_host(self) -> Cases:
-        """Return cases with the inputs of the fit of centres on the host.
+        """Return the cases; arrays that the fit of centres needs are copied to the host.
 
         Ensembles and distances stay on the device.
         """
@@ -104,7 +105,7 @@ def similarity(
 
 
 def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of at least one location, so that the arrays of a slice fit into the workspace.
+    """Yield slices of at least one location; the arrays of a slice fit into the workspace.
 
     ``bytes_each`` is the memory that one location needs.
     """
@@ -130,7 +131,7 @@ def refuse_others(given: Calibration, settings: Settings) -> None:
 def cases_of(
     given: Calibration, settings: Settings, half_life: FloatArray, block: slice
 ) -> tuple[Cases, Any]:
-    """Return the cases of some locations; mark locations (L,) that have an invalid value."""
+    """Return the cases of some locations, and a mask (L,) of locations with an invalid value."""
     xp = namespace(given.observations)
     observations = given.observations[block, ...].astype(np.float64)
     features = given.features.values[block, ...]
@@ -220,8 +221,8 @@ def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
 def medians(squared: Any, n_used: IntArray) -> Any:
     """Return the median (L,) of positive entries of symmetric matrices (L, n, n), or infinity.
 
-    Entries of unused cases come last and are 0. With more than 400 cases, the function uses 400 of
-    them, the same as the function for NumPy.
+    Entries of unused cases come last and are 0. With more than 400 cases, the function uses the
+    same 400 of them as the function for NumPy.
     """
     xp, n = namespace(squared), squared.shape[-1]
     least = IDENTICAL * xp.max(squared, axis=(1, 2))

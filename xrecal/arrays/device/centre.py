@@ -1,4 +1,8 @@
-"""Centres and members at many locations; see :mod:`xrecal.arrays.ckme.centre`."""
+"""Centres and members at many locations at once; see :mod:`xrecal.arrays.ckme.centre`.
+
+The centre of a forecast is the value from which its errors are measured. The support is the kind of
+members: past observations, or a centre plus past errors.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,7 @@ def centres_of(code: IntArray, coefficients: Any, mean: Any, variance: Any, of: 
 
 
 def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -> Any:
-    """Return errors (L, n) of the cases in units of the spread; infinite on a bound."""
+    """Return errors (L, n) in units of the spread; infinite if the observation is on a bound."""
     xp, target = namespace(cases.target), cases.target
     of = cases.mean, cases.variance, cases.features
     centre, spread = centres_of(code, coefficients, *of)
@@ -87,7 +91,7 @@ def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -
 
 
 def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
-    """Return limits (L,) for members that are not on a bound, from training cases (L, n)."""
+    """Return limits (L,) for members that are not on a bound, from the cases in ``train``."""
     rows = zip(cases.target, train, *bounds, strict=True)
     found = [inside_of_one(target[some], low, high) for target, some, low, high in rows]
     first, last = np.array(found).reshape(-1, 2).T

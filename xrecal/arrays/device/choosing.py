@@ -1,4 +1,7 @@
-"""Choice of settings at many locations at once: tries all kernels, supports and ridges."""
+"""Choice of settings at many locations at once, from all kernels, supports and ridges.
+
+A support is a kind of members: past observations, or a centre plus past errors.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,19 @@ from .stacked import linear, take
 __all__ = ["choose", "smallest_losses"]
 
 ARRAYS = 10
-"""Number of arrays, each as large as the probabilities of a fold, that exist at the same time."""
+"""How many arrays as large as the probabilities of one fold exist at the same time."""
 
 
 class Fold(NamedTuple):
     """One fold of each of L locations, on the host.
 
-    Cases of a fold are held out, left out because they lie in the gap, or training cases.
+    In a fold, each case is held out, left out because it lies in the gap, or a training case.
     """
 
     out: IntArray
     """(L, g) positions of held-out cases, followed by positions of cases in the gap"""
     n_out: IntArray
-    """(L,) number of cases in a row of ``out``; further entries of the row have no meaning"""
+    """(L,) number of cases in each row of ``out``; further entries of the row have no meaning"""
     n_held: IntArray
     """(L,) number of held-out cases"""
     train: npt.NDArray[np.bool_]
@@ -56,7 +59,7 @@ class Tried(NamedTuple):
     silent: bool
     """True if all forecasts are equal and the kernel uses no covariates"""
     by_group: bool
-    """True if folds are groups of cases, most of which must agree on a ridge"""
+    """True if the folds are groups of cases; most of the groups must agree on a ridge"""
 
 
 class Grid:
@@ -88,7 +91,7 @@ def choose(
 def smallest_losses(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> FloatArray:
-    """Return the smallest loss (L,) of all settings, if earlier cases predict later cases.
+    """Return the smallest loss (L,) of all settings, when earlier cases predict later cases.
 
     The loss is infinite at locations with too few cases.
     """
@@ -99,13 +102,13 @@ def smallest_losses(
 
 
 def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
-    """Choose the support, kernel and ridge of a location with the smallest loss.
+    """Choose the support, kernel and ridge with the smallest loss at a location.
 
     Of several ridges with the smallest loss, the function chooses the largest. The rules are those
     of :class:`xrecal.arrays.ckme.search.Search`.
     """
     loss, exponents, largest = tried.loss.copy(), grid.exponents, grid.exponents.size - 1
-    if tried.silent:  # then no ridge has an effect
+    if tried.silent:  # equal forecasts: no ridge has an effect
         loss[:, :, :-1] = math.inf
     downwards = np.moveaxis(loss, 0, 1)[:, :, ::-1]
     s, g, r = map(int, np.unravel_index(downwards.argmin(), downwards.shape))
@@ -154,7 +157,7 @@ def trials(
     *,
     forward: bool,
 ) -> Iterator[tuple[int, Tried]]:
-    """Yield the number and the losses of each location that has enough cases.
+    """Yield the number and the mean losses of each location that has enough cases.
 
     Losses are for all kernels, supports and ridges.
     """
@@ -187,7 +190,7 @@ def trials(
 def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
     """Yield the first folds of all locations together, then the second folds, and so on."""
     for f in range(max((one.n_out.size for one in folds), default=0)):
-        role = np.full((len(folds), n), -1)  # 2: held out, 1: left out with them, 0: trained on
+        role = np.full((len(folds), n), -1)  # 2: held out, 1: in the gap, 0: training
         for place, (cases, n_held, n_out) in enumerate(folds):
             if f < n_out.size:
                 role[place, cases[f]] = np.repeat(
@@ -201,7 +204,7 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums (G, S, F, L, R) of losses over held-out cases, and numbers (F, L) of cases."""
+    """Return sums (G, S, F, L, R) of losses over held-out cases, and their numbers (F, L)."""
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -227,7 +230,7 @@ def losses_of(
 
 
 def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
-    """Yield the ridges (R,) in parts, so that the arrays of a part fit into the workspace."""
+    """Yield some ridges (R,) at a time, so that the arrays for them fit into the workspace."""
     n_locations, n_out = fold.out.shape
     each = 8 * ARRAYS * n_locations * n_out * fold.train.shape[1]
     return (ridges[some] for some in blocks(ridges.size, each))
@@ -238,9 +241,10 @@ def _forecasts(
 ) -> Any:
     """Return the weights (L, R, h, n) of training cases for held-out cases, with each ridge.
 
-    Before the projection, weights are ``-C_gg^-1 C_gt`` with ``C = (K + shift I)^-1``, where K is
-    the kernel matrix, g are the cases in ``fold.out``, and t the training cases. ``eigen`` is the
-    eigendecomposition of K, which serves all ridges and folds.
+    Before the projection onto weights >= 0 with sum one, weights are ``-C_gg^-1 C_gt`` with ``C =
+    (K + shift I)^-1``, where K is the kernel matrix, g are the cases in ``fold.out``, and t the
+    training cases. ``eigen`` is the eigendecomposition of K, which is the same for all ridges and
+    folds.
     """
     xp, (values, vectors) = namespace(cases.target), eigen
     g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))
@@ -280,7 +284,7 @@ def _sums_of_crps(
     coefficients = xp.asarray(fit_centres(code, host, fold.train, counted, bounds))
     error = errors_of(cases, code, coefficients, bounds)
     train = xp.asarray(fold.train)
-    # Other cases come last, at the largest error: without weight they change nothing.
+    # Other cases come last, at the largest error. Their weight is 0, so they change nothing.
     most = xp.max(xp.where(train, error, -float("inf")), axis=-1, keepdims=True)
     order = xp.argsort(xp.where(train, error, float("inf")), axis=-1)
     error = xp.take_along_axis(xp.where(train, error, most), order, axis=-1)

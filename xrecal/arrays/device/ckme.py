@@ -100,7 +100,7 @@ def _given(
 
 
 def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
-    """Return bounds; mark locations (L,) where observations are beyond the bounds of the user."""
+    """Return bounds, and a mask (L,) of locations with observations beyond the user's bounds."""
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(
         to_host(given.observations), settings.bounds if centred else None

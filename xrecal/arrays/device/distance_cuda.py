@@ -1,6 +1,6 @@
 """Squared energy distances on a GPU at many locations at once.
 
-Each pair of ensembles has a thread of its own.
+One thread of the GPU compares one pair of ensembles; threads run in blocks.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 cuda: Any = numba.cuda
 
 TILE = 16
-"""Number of rows, and of columns, of the pairs that a block of threads compares."""
+"""A block of threads compares this number of ensembles with this number of other ensembles."""
 
 MOST_LAYERS = 65535
-"""Largest number of blocks along the axis of locations. With more locations than this, a block
-computes several locations."""
+"""Largest number of blocks of threads along the axis of locations. With more locations than this, a
+block computes several locations."""
 
 
 @cuda.jit(device=True)
 def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
     """Compute ``2 int (F - G)^2`` for the CDFs F of m points x and G of p points y.
 
-    The points lie in flat arrays from ``at_x`` and ``at_y`` on, in ascending order. One walk passes
-    the points of both ensembles in ascending order. Between two points, F - G is the mass of x
-    passed so far, minus the mass of y passed so far.
+    The points lie in flat arrays from ``at_x`` and ``at_y`` on, in ascending order. The function
+    passes all points of both ensembles in ascending order. Between two points, F - G is the mass of
+    the x passed so far, minus the mass of the y passed so far.
     """
     i, j, below, total, at = 0, 0, 0.0, 0.0, 0.0
     u, v = x[at_x], y[at_y]
@@ -99,7 +99,7 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
 
 
 def _view(array: Any) -> Any:
-    """Return a Numba array in the memory of an array, without waiting for pending work."""
+    """Return a Numba array that shares the memory of an array; do not wait for pending work."""
     return cuda.as_cuda_array(array, sync=False) if is_on_device(array) else array
 
 

@@ -22,7 +22,7 @@ class Ensembles(NamedTuple):
     known: Any
     """(L, n) True if an ensemble has a member"""
     sums: Any
-    """(L, 4) sum, number, minus the minimum, and maximum of all members at a location"""
+    """(L, 4) sum and number of all members at a location, minus their minimum, and their maximum"""
 
 
 def squared_energy_distance(
@@ -98,11 +98,11 @@ def mean_apart(ensembles: Ensembles) -> Any:
 
 
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
-    """Set distances to 0 that are as small as rounding errors, as the functions for NumPy do.
+    """Replace distances as small as rounding errors by 0, as the functions for NumPy do.
 
     Distances of ensembles without members become NaN. The ensembles ``ones`` may be new forecasts,
-    which must not depend on each other. So the tolerance of a pair depends only on its own forecast
-    and on all of ``others``.
+    and the result for a new forecast must not depend on other new forecasts. So the size of a
+    rounding error follows from this forecast and the ensembles ``others``.
     """
     xp = namespace(squared)
     total, count, low, high = (others.sums[:, k] for k in range(4))

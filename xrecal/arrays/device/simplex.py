@@ -17,8 +17,8 @@ __all__ = ["simplex_rows"]
 def simplex_rows(beta: Any, used: Any) -> Any:
     """Return the nearest weights >= 0 with sum one for the used entries of rows (..., n).
 
-    Other entries get the weight 0. The method is the active set of Michelot. The function repeats
-    its step for all rows until no row changes.
+    Other entries get the weight 0. The method is the active-set method of Michelot. The function
+    repeats its step for all rows until no row changes.
     """
     xp = namespace(beta)
     top = xp.max(xp.where(used, beta, -float("inf")), axis=-1, keepdims=True)

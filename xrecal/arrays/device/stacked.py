@@ -10,7 +10,8 @@ import numpy as np
 __all__ = ["linear", "take"]
 
 STACKED = 512
-"""Largest number of rows of matrices that one call of the library solves together."""
+"""One call of the library solves several matrices together if they have at most this number of
+rows."""
 
 
 def take(xp: Any, values: Any, at: Any) -> Any:
@@ -23,9 +24,10 @@ def take(xp: Any, values: Any, at: Any) -> Any:
 def linear(xp: Any, name: str, matrices: Any) -> Any:
     """Apply a function of linear algebra, such as "inv", to stacked matrices (L, n, n).
 
-    Libraries solve small matrices faster together, but large matrices faster alone. So the function
-    solves matrices of more than ``STACKED`` rows one after another. If a stack of small matrices
-    fails, it solves them one after another, too. The result is NaN for a matrix that fails.
+    Libraries solve small matrices faster together, but large matrices faster one by one. So the
+    function solves matrices of more than ``STACKED`` rows one by one. If the library fails for a
+    stack of small matrices, the function solves them one by one, too. The result is NaN for a
+    matrix that fails.
     """
     function = getattr(xp.linalg, name)
 

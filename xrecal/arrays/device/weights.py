@@ -49,7 +49,7 @@ from .stacked import linear
 __all__ = ["ckme_novelty", "ckme_weights", "ckme_weights_of_both"]
 
 ROWS = 1024
-"""Number of new forecasts of a location that are computed at once; it limits the memory."""
+"""How many new forecasts of a location are computed at once; more would need more memory."""
 
 
 BOTH = "members", "weights", "observed", "novelty"
@@ -170,7 +170,7 @@ class _Learned:
         return self._inverse_with(self.ridge)
 
     def weights(self, new: _New) -> Any:
-        """Return weights (L, q, n) of the cases, which are the same for all kinds of support."""
+        """Return weights (L, q, n) of the cases, whether members are observations or errors."""
         xp = namespace(new.similarity)
         signed = xp.matmul(new.similarity, self._inverse) * self.root
         share = self.root**2 / xp.sum(self.root**2, axis=-1, keepdims=True)
@@ -178,12 +178,12 @@ class _Learned:
         return self._to_slots(simplex_rows(signed, self.cases.used[:, None, :]), 0.0, new)
 
     def observed(self, new: _New) -> Any:
-        """Return the weights (L, q, n) of past observations, or 0 if they are not the support."""
+        """Return weights (L, q, n) of past observations, or 0 if errors make the members."""
         there = (self.fitted.beside != 0).astype(np.float64)
         return self.weights(new) * namespace(self.root).asarray(there)[:, None, None]
 
     def members(self, new: _New) -> Any:
-        """Return members (L, q, n) from past errors, also where observations are the support."""
+        """Return members (L, q, n) from past errors, even if observations are the support."""
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
@@ -199,7 +199,7 @@ class _Learned:
 
     @cached_property
     def _familiarity(self) -> tuple[Any, Any]:
-        """Return factors (L, n) by which novelty weights similarities, and typical sums (L,).
+        """Return the factors (L, n) and the typical sums (L,) of similarities that novelty needs.
 
         See ``Embedding.familiarity``.
         """

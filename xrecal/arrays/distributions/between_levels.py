@@ -12,7 +12,7 @@ from xrecal.typing import FloatArray
 def quantile_pit(
     quantiles: FloatArray, q: FloatArray, observations: FloatArray, uniform: FloatArray
 ) -> FloatArray:
-    """Draw the level of each observation between the levels of the two quantiles that enclose it.
+    """Draw the PIT of each observation between the levels of the two quantiles that enclose it.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def quantile_pit(
     Notes
     -----
     If observations follow a continuous distribution with these quantiles, the result is uniform on
-    (0, 1), whatever the distribution is between the quantiles. An observation may equal one or
-    several quantiles. Then its level lies within the mass of these quantiles. This mass begins
-    halfway to the next lower level, or at 0 if no level is lower; it ends halfway to the next
-    higher level, or at 1 if no level is higher. For example, a dry day gets a level between 0 and
-    the probability of no rain. If quantiles cross, the function sorts them first. The cost is
-    O(m log m) per forecast.
+    (0, 1), whatever the distribution is between the quantiles. If an observation equals one or
+    several quantiles, low and high are the ends of the mass of these quantiles. This mass begins
+    halfway between their lowest level and the next lower level, or at 0 if no level is lower. It
+    ends halfway between their highest level and the next higher level, or at 1 if no level is
+    higher. For example, a dry day gets a level between 0 and the probability of no rain. The
+    function first sorts quantiles that are in the wrong order. The cost is O(m log m) per forecast.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def quantile_pit(
     )
 
     def middle(at: Any) -> Any:
-        """Return the mean of level number ``at`` and the next; 0 before the first, 1 after all."""
+        """Return the mean of level ``at`` and the next; 0 before the first, 1 after the last."""
         one, other = (np.take_along_axis(steps, i, -1) for i in (at, at + 1))
         return np.where(at == 0, 0.0, np.where(at == n, 1.0, (one + other) / 2))
 

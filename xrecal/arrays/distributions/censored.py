@@ -2,8 +2,8 @@
 
 Censoring turns values below `lower` into `lower`, and values above `upper` into `upper`. So each
 bound itself has a probability above 0. Location and scale are the mean and the standard deviation
-of the normal distribution before censoring. If the scale is 0, one value has probability 1. An
-infinite bound means no bound. NaN in any argument gives NaN.
+of the normal distribution before censoring. If the scale is 0, a single value has the probability
+1. An infinite bound means no bound. NaN in any argument gives NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xrecal.typing import FloatArray
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2 = math.sqrt(2.0)
 SQRT_2_PI = math.sqrt(2.0 * math.pi)
-SMALLEST = 1e-200  # treated as 0, as dividing by it would overflow
+SMALLEST = 1e-200  # smaller numbers count as 0, because a division by them would overflow
 
 
 def censored_normal_crps(
@@ -68,7 +68,7 @@ def censored_normal_crps(
     y = np.where(np.isinf(y), np.nan, y)
     within = np.clip(y, below, above)
     z, alpha, omega = (_standardised(a, mu, sigma) for a in (within, below, above))
-    # The differences vanish if y is on the bound, so no large numbers cancel there.
+    # The differences are exactly 0 if y is on the bound, so rounding errors stay small there.
     score = _integral(z) - _integral(alpha) + _integral(-z) - _integral(-omega)
     spread = np.where(sigma > 0, sigma * np.maximum(score, 0.0), 0.0)
     point = np.abs(within - np.clip(mu, below, above))
@@ -102,8 +102,9 @@ def censored_normal_mean_std(
 
     Notes
     -----
-    The formulas follow from moments of the normal distribution over the part between the bounds.
-    Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012, explain censored forecasts.
+    The formulas follow from the moments of that part of the normal distribution that lies between
+    the bounds. Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012, explain censored
+    forecasts.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def censored_normal_mean_std(
     """
     mu, sigma, below, above = censored_parts(loc, scale, lower, upper)
     alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
-    # Deviations from the median, which may be a bound, keep the digits of a small variance.
+    # Deviations are from the median, which may be a bound, so a small variance keeps its digits.
     median = np.clip(0.0, alpha, omega)
     up, up_square, _ = _partial_moments(median, omega)
     down, down_square, _ = _partial_moments(-median, -alpha)
@@ -133,9 +134,9 @@ def censored_normal_skewness(
     Returns
     -------
     ndarray of float64, shape (...)
-        Skewness, without a unit; 0 if one value has probability 1. Its shape is that of all
-        arguments after broadcasting. The skewness is exact to about 1e-6 if the values within the
-        bounds have a probability of at least 0.001 before censoring, and less exact otherwise.
+        Skewness, without a unit; 0 if a single value has the probability 1. Its shape is that of
+        all arguments after broadcasting. The skewness is exact to about 1e-6 if the values within
+        the bounds have a probability of at least 0.001 before censoring, and less exact otherwise.
 
     Examples
     --------
@@ -245,7 +246,7 @@ def censored_normal_exceedance(
     mu, sigma, below, above = (a[..., np.newaxis] for a in censored_parts(loc, scale, lower, upper))
     given = np.asarray(thresholds, np.float64)
     given = np.broadcast_to(given, (*mu.shape[:-1], given.shape[-1]))
-    standard = _standardised(mu, given, sigma)  # of the location from the threshold
+    standard = _standardised(mu, given, sigma)  # distance of the location from the threshold
     smooth = np.where(sigma > 0, ndtr(standard), np.where(mu > given, 1.0, 0.0))
     inside = np.where(given < below, 1.0, np.where(given >= above, 0.0, smooth))
     return np.where(np.isnan(given + mu + sigma), np.nan, inside)

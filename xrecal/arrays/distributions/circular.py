@@ -1,4 +1,4 @@
-"""Points, CRPS, mean, spread and members for variables on a circle, such as wind direction.
+"""Points, CRPS, mean, spread and members of variables on a circle, such as wind direction.
 
 Values may lie outside one turn. For example, if the period is 360, the values -10, 350 and 710 are
 the same direction. Members have shape (..., m). Weights have the shape of the members, or shape
@@ -21,7 +21,7 @@ from xrecal.typing import FloatArray
 
 from .weighted import LEVEL_ROUNDING, by_support, total_mass
 
-# If the mean of unit vectors is shorter than this many rounding errors, it has no direction.
+# If the mean of unit vectors is not longer than this many rounding errors, it has no direction.
 UNDIRECTED = 64
 
 
@@ -245,9 +245,9 @@ def circular_members(
         Quantiles at the levels (i - ½) / n_members, i = 1, ..., n_members. The function orders the
         given members by direction. The order starts opposite the mean direction, or at 0 if there
         is no mean direction. :func:`weighted_quantile` defines the quantiles. Each returned value
-        is a given member with positive weight; a value outside one turn stays outside. The result
-        is NaN where no member has positive weight, a weight is NaN, or an infinite member has
-        positive weight.
+        is a given member with positive weight; the function does not move values outside one turn
+        into the turn. The result is NaN where no member has positive weight, a weight is NaN, or an
+        infinite member has positive weight.
 
     Raises
     ------
@@ -342,7 +342,7 @@ def fill_directions(
             mean[cell, t] = std[cell, t] = np.nan
             if not length > shortest:
                 continue
-            c, s, shorter = c / length, s / length, 0.0  # 1 - length, without loss of digits
+            c, s, shorter = c / length, s / length, 0.0  # 1 - length, with all digits
             for i in range(angles.size):
                 if row[i] > 0 and not np.isnan(angles[i]):
                     apart = (cosines[i] - c) ** 2 + (sines[i] - s) ** 2
@@ -385,7 +385,7 @@ def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
     angle, the shorter way goes up if the difference is at most half a turn, and down otherwise.
     """
     all_mass, all_moment = shares.sum(), (shares * angles).sum()
-    mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # up to i; up to half a turn beyond
+    mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # to i, and half a turn on
     near, pairs = 0, 0.0
     for i in range(angles.size):
         while near < angles.size and angles[near] - angles[i] <= period / 2:

@@ -1,7 +1,8 @@
-"""Continuous distributions that members represent.
+"""Continuous distributions that are stored as members.
 
-:class:`Tailed` is a weighted ensemble with generalised Pareto tails. :class:`Linear` consists of
-quantiles of equal mass. Importing this module loads no compiler.
+:class:`Tailed` is a weighted ensemble with generalised Pareto tails. :class:`Linear` is a CDF of
+straight lines between quantiles that each represent the same probability. The import of this module
+is fast, because it does not load Numba.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""Definition of a quantile: ``"mean"`` is the mean of member quantiles over a range of levels, and
-``"linear"`` is the value on the line between two members."""
+"""How quantiles between members are defined: ``"mean"`` is the mean of member quantiles over a
+range of levels, and ``"linear"`` is the value on the straight line between two members."""
 
 
 class Tailed(Empirical):
-    """Members (..., n) with weights (..., n); the last 20 members may represent two tails.
+    """Members (..., n) with weights (..., n); the last 20 members may stand for two tails.
 
     ``shape`` (..., 2) holds the shape of each tail; see :mod:`.tailed`. The mean, the standard
-    deviation, the skewness and the log score are those of the members.
+    deviation, the skewness and the log score follow from the members alone.
     """
 
     shape: FloatArray | None
@@ -75,14 +76,14 @@ class Tailed(Empirical):
         return answers(fill_crps, self.parts, observations, *ends)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Return the PIT values of observations; ``uniform`` numbers place them within jumps."""
+        """Return PIT values; at a jump of the CDF, ``uniform`` sets the place within the jump."""
         from .tailed import answers, fill_pit
 
         return answers(fill_pit, self.parts, observations, uniform)
 
 
 class Linear(Empirical):
-    """Quantiles (..., n) of equal mass, with a CDF that is a straight line between neighbours.
+    """Quantiles (..., n) of equal mass, joined by straight lines to a CDF.
 
     At each quantile, the CDF is the mass of all smaller quantiles plus half of the mass of this
     quantile. The CDF jumps at the smallest quantile and at the largest quantile, each time by half
@@ -135,7 +136,7 @@ class Linear(Empirical):
         return 1.0 - self._up_to(thresholds)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Return the PIT values of observations; ``uniform`` numbers place them within jumps."""
+        """Return PIT values; at a jump of the CDF, ``uniform`` sets the place within the jump."""
         y = np.asarray(observations)[..., np.newaxis]
         below, up_to = self._up_to(y, strictly=True)[..., 0], self._up_to(y)[..., 0]
         return np.asarray(below + uniform * (up_to - below))
@@ -147,7 +148,7 @@ class Linear(Empirical):
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
-        """Return the CRPS between two thresholds: sums of integrals of squared lines."""
+        """Return the CRPS between two thresholds, from integrals of squared straight lines."""
         from xrecal.arrays.scores.crps import thresholds_of
 
         x, at = self._line()

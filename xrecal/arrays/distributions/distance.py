@@ -1,8 +1,8 @@
 """Squared energy distances between ensembles, or among the forecasts of each location.
 
 The functions take ensembles as rows of a matrix, forecasts of any form, or forecasts that share
-their members. They sort the members of all ensembles once; compiled loops then pass through the
-sorted members.
+their members. They sort the members of all ensembles once, and compiled loops go through the sorted
+members.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from xrecal.typing import FloatArray, IntArray
 from .forms import VALID, Forecasts, verdicts
 from .normal import fill_normal_distances
 
-# Number of ensembles compared at once. The compiler turns the inner loop over them into vector
+# Number of ensembles in the inner loop of a comparison. The compiler turns this loop into vector
 # instructions; 32 was fastest among 8, 16, 32 and 64 with AVX2 and with AVX-512.
 LANES = 32
 
-# Differences below this are rounding, relative to the largest centred member.
+# Distances below this share of the largest member, minus the mean, are rounding errors.
 ROUNDING = 1e-13
-EPSILON = 2.220446049250313e-16  # rounding of the members, relative to their offset
+EPSILON = 2.220446049250313e-16  # rounding error of members, as a share of their mean
 
 
 def squared_energy_distance(
@@ -66,10 +66,10 @@ def squared_energy_distance(
     -----
     The means ``E|X-X'|`` and ``E|Y-Y'|`` include the zero distance of each member to itself.
     Without these zeros, kernels computed from the distance would not be positive semi-definite. The
-    function sorts all members once, and then passes through them once for each block of ensembles;
-    this suffices because ``E|X-z|`` is piecewise linear in z. The time is O(n q p) with a small
-    constant, and the memory O(q p + n q). The absolute error is about 1e-13 of the largest
-    deviation from the common mean, plus 1e-15 of that mean. The function returns 0 for distances
+    function sorts all members once, and goes through them once for several ensembles X at a time.
+    One time is enough because ``E|X-z|`` is piecewise linear in z. The time is O(n q p) with a
+    small constant, and the memory O(q p + n q). The absolute error is about 1e-13 of the largest
+    deviation from the common mean, plus 1e-15 of this mean. The function returns 0 for distances
     smaller than this error.
 
     References
@@ -175,9 +175,9 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
     Notes
     -----
     The function turns each forecast into a vector of CDF values at the sorted members. It
-    multiplies each CDF value by the root of twice the gap between its member and the next member.
-    The results are the squared Euclidean distances between these vectors, so one product of (n, m)
-    matrices gives all results.
+    multiplies each CDF value by a factor: the square root of twice the gap between its member and
+    the next member. The results are the squared Euclidean distances between these vectors, so one
+    product of (n, m) matrices gives all results.
     """
     order = np.argsort(members)
     cdf = np.cumsum(weights[:, order], axis=-1)[:, :-1]
@@ -233,7 +233,8 @@ def cross_distances(
     x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
 ) -> FloatArray:
     """Compute squared distances (n, q) of ensembles ``x`` (n, m) to ``y`` (q, p), all float64."""
-    # Rows of x are new forecasts: a row must not change the centre or the rounding of another row.
+    # Rows of x are new forecasts. A row must not change the result of another row, so the centre
+    # and the rounding error follow from y and from this row alone.
     centre, tolerance = centre_and_rounding(y, y_weights)
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
@@ -291,7 +292,7 @@ def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float,
 
 @kernel
 def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
-    """Return mean, minimum and maximum of all members with positive weight; zeros without any."""
+    """Return mean, minimum and maximum of members with positive weight; zeros if there are none."""
     total, count, smallest, largest = 0.0, 0, np.inf, -np.inf
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
@@ -375,10 +376,11 @@ def fill_mean_distances(
 ) -> None:
     """Write ``E|X-Y|`` into ``mean`` (n, q).
 
-    ``by_size`` holds the order of the members in each block of ensembles X. Between two
-    neighbouring members of X, ``E|X-z|`` is ``slope z + level``. For each block, the function
-    passes once through the ordered members z of all ensembles Y. It multiplies ``E|X-z|`` by the
-    weight of z, and adds the product to the result for X and the ensemble to which z belongs.
+    The function takes a block of ensembles X at a time; ``by_size`` holds the order of the members
+    of each block. Between two neighbouring members of X, ``E|X-z|`` is ``slope z + level``. For
+    each block, the function goes once through the ordered members z of all ensembles Y. It
+    multiplies ``E|X-z|`` by the weight of z, and adds the product to the result for X and the
+    ensemble to which z belongs.
     """
     n, m = x.shape
     q = mean.shape[1]

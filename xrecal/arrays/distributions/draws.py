@@ -8,7 +8,7 @@ import numpy.typing as npt
 from xrecal.arrays.dispatch import as_array, namespace
 from xrecal.typing import FloatArray, IntArray
 
-# SplitMix64: the step of its counter, and multipliers and shifts of its output.
+# Constants of SplitMix64: step of the counter, and multipliers and shifts for the output.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
@@ -21,8 +21,8 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     location_numbers : array of int, shape (L,)
-        Number of each location in the whole data set. With these numbers, the result does not
-        depend on the chunks of the data.
+        Number of each location in the whole data set. With these numbers, a location gets the same
+        random numbers if a call has only a part of the data.
     n : int
         Number of cases at each location.
 

@@ -1,13 +1,13 @@
-"""Corrections for forecasts whose number of members differs from that of the hindcast.
+"""Corrections for forecasts that have more or fewer members than the hindcast.
 
 The mean of m members has a sampling error, whose variance is 1/m of the variance of the members. On
-average, the variance of m members is smaller than the true variance by a share of 1/m. Their mean
-distance over all pairs is too small by the same share. A fit to hindcasts of 5 members learns the
-errors of means of 5 members. New forecasts of 51 members have smaller errors of their means, and
-the differences between their members are larger. If instead the hindcasts have 51 members and new
-forecasts have 5, the variances of the new forecasts are more uncertain than those in the fit.
-Forecasts of weighted members, quantiles or distributions have no number of members, so this module
-does not correct them.
+average, the variance of m members is smaller than the true variance by a share of 1/m. The mean
+distance of two members, over all pairs, is too small by the same share. A fit to hindcasts of 5
+members learns the errors of means of 5 members. New forecasts of 51 members have smaller errors of
+their means, and the differences between their members are larger. If instead the hindcasts have 51
+members and new forecasts have 5, the variances of the new forecasts are more uncertain than those
+in the fit. Forecasts of weighted members, quantiles or distributions have no number of members, so
+this module does not correct them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 SAME = 1e-9
-"""Largest result of :func:`excess_of` that counts as a rounding error and becomes 0."""
+"""Results of :func:`excess_of` up to this size count as rounding errors and become 0."""
 
 LEAST = 0.25
-"""Smallest share of the squared spread that :func:`narrowing` keeps."""
+"""The function :func:`narrowing` keeps at least this share of the squared spread."""
 
 
 class Past(NamedTuple):
-    """Sizes and variances of the past ensembles from which the fits of L locations learned."""
+    """Sizes and variances of the past ensembles that the fits of L locations learned from."""
 
     inverse_size: Any
     """(L,) mean of 1 / m for forecasts of m members; NaN if forecasts have no number of members"""
     past_variance: Any
     """(L,) mean of the variances of the past ensembles"""
     past_variation: Any
-    """(L,) variance of the variances of the past ensembles"""
+    """(L,) how much the variances of the past ensembles vary: variance of these variances"""
 
 
 def past_of(inverse_size: FloatArray, variance: FloatArray) -> Past:
@@ -64,7 +64,7 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def excess_of(past: Any, new: Any) -> Any:
-    """Return how much larger the error variance of past means is than that of new means.
+    """Return the sampling error of past ensemble means minus the sampling error of new means.
 
     Parameters
     ----------
@@ -76,10 +76,11 @@ def excess_of(past: Any, new: Any) -> Any:
     Returns
     -------
     array of float64
-        Difference of the two error variances, as a share of the variance of members. The share is 0
-        if the sizes are equal or unknown, and negative if new forecasts have fewer members. Before
-        you compare new ensembles with those of the fit, multiply the variances and the mean
-        distances of the new ensembles by one minus this share.
+        Difference of the variances of the two sampling errors, as a share of the variance of
+        members. The share is 0 if past and new forecasts have the same number of members, or if a
+        number is unknown. It is negative if new forecasts have fewer members. Before you compare
+        new ensembles with those of the fit, multiply the variances and the mean distances of the
+        new ensembles by one minus this share.
     """
     xp = namespace(new)
     is_known = xp.isfinite(past + new) & (new < 1.0)
@@ -102,9 +103,9 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     Returns
     -------
     two arrays of float64, shape (L, T)
-        The first array holds the adjusted variances, unchanged for equal sizes. The second holds
-        the error variance of past means minus the error variance of new means. The difference is
-        negative if new ensembles have fewer members.
+        The first array holds the adjusted variances; they are unchanged if the numbers of members
+        are equal. The second array holds the variance of the sampling error of past means, minus
+        this variance for new means. It is negative if new ensembles have fewer members.
 
     Notes
     -----
@@ -119,7 +120,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)
     excess = excess_of(size, new)
     own, is_fewer = variance * (1.0 - excess), excess < 0.0
-    # 2/(k - 1) of few members minus that of many, as a share of the mean square of past variances.
+    # 2/(k - 1) for few members minus 2/(k - 1) for many, times the mean square of past variances.
     uncertain = xp.where(is_fewer, -2.0 * excess / (1.0 + size), 0.0) * (mean**2 + spread)
     whole = spread + uncertain
     is_shrunk = is_fewer & (whole > 0.0)
@@ -129,7 +130,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
 
 def narrowing(noise: Any, variance: Any) -> Any:
-    """Return the factor that narrows a spread after ``noise`` is subtracted from its square.
+    """Return the factor by which a spread shrinks if ``noise`` is subtracted from its square.
 
     ``variance`` is the square of the spread.
     """

@@ -3,8 +3,8 @@
 :class:`Forecasts` holds the arrays of many forecasts: members with weights, or mixtures of normal
 distributions. Each form of a :class:`Distribution` has the same methods. The forms are members
 (:class:`Empirical`), normal distributions (:class:`Normal`), and censored normal distributions
-(:class:`Censored`). Importing this module loads no compiler: the module finds compiled functions in
-:mod:`xrecal.arrays` on first use.
+(:class:`Censored`). The import of this module is fast, because it loads compiled functions of
+:mod:`xrecal.arrays` only on first use.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ import xrecal.arrays as arrays
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 means without members
+VALID, INVALID_FORECAST = 1, 2  # verdicts; 0: no members
 
 
 SHARE_AT_BOUND = 0.05
-"""Smallest share of the observations that must equal an end of the observed range before this end
-counts as a bound."""
+"""An end of the observed range counts as a bound only if at least this share of the observations
+equal it."""
 
 
 FEWEST_AT_BOUND = 5
-"""Smallest number of observations that must equal a bound. A share of 5 % alone does not suffice:
-one of 20 observations is 5 %, and at least one observation equals each end of the range."""
+"""An end of the observed range counts as a bound only if at least this number of observations equal
+it. The share of 5 % alone is not enough: one observation always equals this end, and one of 20
+observations is 5 %."""
 
 
 class Distances(Protocol):
-    """Squared distances that an object computes on request."""
+    """Object that computes squared distances on request."""
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
         """Return squared distances for rows and columns chosen by :func:`numpy.ix_`."""
@@ -98,7 +99,7 @@ def verdicts(forecasts: Forecasts) -> IntArray:
 
 
 def without_invalid(forecasts: Forecasts) -> Forecasts:
-    """Set the weights of invalid forecasts (..., m) to NaN, or their members if weights are None.
+    """Set the weights of invalid forecasts (..., m) to NaN, or the members if weights are None.
 
     If many forecasts share the members ``loc``, then ``loc`` has fewer axes than ``weights``.
     """
@@ -155,9 +156,8 @@ def sort_members(forecasts: Forecasts) -> Forecasts:
 def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
     """Compute mean and variance (L, n) of forecasts (L, n, m).
 
-    Mean and variance are NaN where a forecast is missing or invalid. The function makes temporary
-    copies of a block of locations at a time; these copies take several times the memory of the
-    block.
+    Mean and variance are NaN where a forecast is missing or invalid. The function copies some
+    locations at a time; the copies take several times the memory of these locations.
     """
     shape = forecasts.loc.shape
     mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
@@ -246,7 +246,8 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
 
 
 N_QUANTILES = 200
-"""Number of equal-mass quantiles that represent a distribution if a quantity has no formula."""
+"""If there is no formula for a quantity, this number of quantiles of equal mass represent the
+distribution."""
 
 
 def equal_mass_levels(n: int) -> FloatArray:
@@ -258,7 +259,8 @@ class Distribution(ABC):
     """Predictive distributions of many forecasts.
 
     Each form of a distribution has its own method for quantiles, and for each quantity that has a
-    formula. All other methods are those of this class; they use 200 quantiles of equal mass.
+    formula. All other methods are those of this class; they replace the distribution by 200
+    quantiles that each represent the same probability (quantiles of equal mass).
     """
 
     @abstractmethod

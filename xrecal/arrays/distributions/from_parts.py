@@ -15,9 +15,9 @@ from .missing import forecasts_from
 def distribution_from(parts: Mapping[str, FloatArray], *, censored: bool = False) -> Distribution:
     """Return the distributions of forecasts given as named arrays.
 
-    The distributions are ensembles, quantiles with their masses, or mixtures of normal
-    distributions. If ``censored``, they are single normal distributions (..., 1) with bounds. The
-    bounds become NaN where no value lies within them.
+    The arrays hold ensembles, quantiles with their levels, or mixtures of normal distributions. If
+    ``censored`` is True, they hold single normal distributions (..., 1) and bounds. Both bounds
+    become NaN where no value lies between them.
     """
     if not censored:
         return distribution_of(forecasts_from(parts))

@@ -25,8 +25,8 @@ from .weighted import weighted_quantile
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
 
 UNIT = 2.0**36
-"""Weights become integer multiples of 1 / UNIT. Sums of integers do not depend on the order of the
-terms."""
+"""Weights are rounded to integer multiples of 1 / UNIT, because sums of integers do not depend on
+the order of the terms."""
 
 
 def equal_members(
@@ -76,7 +76,7 @@ def shuffled_members(
         Any integer; seeds that differ by a multiple of 2^64 give the same order.
     locations, cases : array of int, shape (...)
         Number of the location and number of the case of each forecast in the whole data set. With
-        these numbers, the result does not depend on the chunks of the data.
+        these numbers, a forecast gets the same order if a call has only a part of the data.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
     for row in range(rows.shape[0]):
         for last in range(rows.shape[1] - 1, 0, -1):
             bits = _splitmix64(keys[row], np.uint64(last))
-            fraction = np.float64(bits >> TO_FRACTION) * 2.0**-53  # below 1, also times last + 1
+            fraction = np.float64(bits >> TO_FRACTION) * 2.0**-53  # below 1
             chosen = int(fraction * (last + 1))
             rows[row, last], rows[row, chosen] = rows[row, chosen], rows[row, last]
 
@@ -171,11 +171,10 @@ def reordered_members(
 
     Notes
     -----
-    Each position in the template has one random number per case, uniform in (0, 1). These numbers
-    determine the order of equal values in the template, such as those of dry members, so this order
-    is the same at all places. The function treats a missing value of the template like a value
-    whose quantile level among the known values is the random number of its position. The cost is
-    O(n log n) per forecast.
+    Each position in the template has one random number per case, uniform in (0, 1), which is the
+    same at all places. Equal values of the template, such as dry members, are put in the order of
+    these numbers. A missing value of the template counts as the quantile of the known values at the
+    level that is the random number of its position. The cost is O(n log n) per forecast.
 
     References
     ----------
@@ -235,8 +234,8 @@ def whole_weights(weights: FloatArray) -> IntArray:
     -------
     array of int64, shape (...)
         Weights in units of ``1 / UNIT`` (1.5e-11), rounded; 0 for a missing weight. Sums of these
-        integers do not depend on the chunks of the data, but sums of floats would. An int64 holds
-        the sum over up to 2^27 distributions.
+        integers do not depend on the order of summation; sums of floats do. An int64 can hold the
+        sum of up to 2^27 weights.
 
     Examples
     --------
@@ -250,7 +249,7 @@ def whole_weights(weights: FloatArray) -> IntArray:
 def systematic_draws(
     totals: IntArray, n: int, seed: int, cases: npt.ArrayLike, places: npt.ArrayLike = 0
 ) -> IntArray:
-    """Draw n items from each of several discrete distributions; one item may be drawn repeatedly.
+    """Draw n items from each of several discrete distributions; an item may be drawn several times.
 
     Parameters
     ----------
@@ -298,7 +297,7 @@ def systematic_draws(
         whole = cumulated[-1]
         if whole > 0:
             points = (np.arange(n) + start[row]) / n * whole
-            below = np.minimum(points.astype(np.int64), whole - 1)  # rounding may lift the last one
+            below = np.minimum(points.astype(np.int64), whole - 1)  # against rounding
             drawn[row] = np.searchsorted(cumulated, below, side="right")
     shaped = drawn.reshape(*numbers.shape, n).astype(np.float64)
     shuffled = shuffled_members(shaped, seed, at, numbers)

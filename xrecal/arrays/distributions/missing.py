@@ -1,4 +1,4 @@
-"""Missing values: masses of quantiles if some are missing, and numbers that mark missing values."""
+"""Missing values: weights if some quantiles are missing, and numbers for missing values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ above the limit: 999, 9999, 32767, ..."""
 def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
     """Make forecasts (..., m) from their named arrays.
 
-    If one array holds the ``levels`` of quantiles, the weights of the quantiles are their masses.
+    If one array holds the ``levels`` of quantiles, the weights are from :func:`level_masses`.
     """
     given = dict(parts)
     levels = given.pop("levels", None)
@@ -97,7 +97,7 @@ def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Mark finite values as missing if they are far above the ``largest`` known absolute value.
+    """Mark finite values that are far above the ``largest`` known absolute value as missing.
 
     A value is missing if its absolute value is more than a million times the largest known absolute
     value, and is above ``LEAST``. If the largest known absolute value is 0, no value is missing.
@@ -124,7 +124,7 @@ def largest_among(*arrays: FloatArray) -> FloatArray:
     The function sorts the absolute values of each location, without infinite values. In the upper
     half, it looks for the first value that is more than a million times the value before it, and
     above ``LEAST``. This value and all larger values are absurd. So the function also finds several
-    absurd values of similar size, and fewer than half of all values are absurd.
+    absurd values of similar size, if they are fewer than half of all values.
     """
     largest = largest_of(*arrays)
     for place in np.flatnonzero(largest > LEAST):

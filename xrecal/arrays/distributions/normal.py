@@ -1,12 +1,12 @@
 """Formulas for normal distributions and their mixtures: distances, CRPS, quantiles, moments.
 
-The last axis of a mixture holds its components, with weights of any sum. A component with scale 0
-has a single value, so an ensemble is a mixture whose scales are all 0. The functions check their
-input and convert it to float64 copies, so they never change it.
+A component is one of the normal distributions of a mixture. The last axis of arrays holds the
+components; their weights may have any sum. A component with scale 0 has a single value, so an
+ensemble is a mixture whose scales are all 0. The functions check their input and convert it to
+float64 copies, so they never change it.
 
-Missing values: the functions ignore components with a NaN location or scale, and components of
-weight 0. They return NaN for a forecast without other components, with an infinite value, or with a
-NaN weight.
+The functions ignore components with a NaN location or scale, and components of weight 0. They
+return NaN for a forecast without other components, with an infinite value, or with a NaN weight.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xrecal.typing import FloatArray
 SQRT_2 = math.sqrt(2.0)
 SQRT_2_PI = math.sqrt(2.0 * math.pi)
 
-ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding
+ROUNDING = 1e-13  # smaller squared distances, as a share of 2E|X-Y|, are rounding errors
 
 
 def normal_squared_energy_distance(
@@ -109,8 +109,8 @@ def normal_crps(
     Returns
     -------
     ndarray of float64, shape (...)
-        CRPS in the unit of the variable, >= 0; smaller is better. The CRPS is NaN where the
-        observation or all components are missing.
+        CRPS in the unit of the variable, >= 0; smaller is better. The CRPS is NaN if the
+        observation is missing, or if all components are.
 
     Raises
     ------
@@ -178,8 +178,8 @@ def normal_quantile(
     Notes
     -----
     Without weights, the function uses a formula. With weights, it searches for each quantile, and
-    computes the CDF about ten times per level. Each CDF costs O(k). If many components have scale
-    0, the search costs O(k²).
+    computes about ten values of the CDF per level. Each value costs O(k). If many components have
+    scale 0, the search costs O(k²).
 
     Examples
     --------
@@ -223,8 +223,8 @@ def normal_exceedance(
     -------
     ndarray of float64, shape (..., Q)
         Probabilities in [0, 1]; small probabilities are exact to all digits. A component of scale 0
-        is a single value. The probabilities are NaN where the threshold or all components are
-        missing.
+        is a single value. A probability is NaN if the threshold is missing, or if all components
+        are.
 
     Raises
     ------
@@ -478,7 +478,7 @@ def fill_mean_crps(
 
 @inner
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
-    """Return q - F(z) and F'(z); unless `closed`, use P(X < z) in place of F(z).
+    """Return q - F(z) and F'(z); if `closed` is False, use P(X < z) in place of F(z).
 
     `sought` holds a level, a flag and the mixture. The level is q if the flag is False, and 1 - q
     if the flag is True.
@@ -522,20 +522,20 @@ def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
 @inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
     """Compute the smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
-    low, high = np.inf, -np.inf  # the mixture's quantile lies between those of its components
+    low, high = np.inf, -np.inf  # the quantile lies between those of the components
     for k in range(loc.size):
         if weights[k] != 0.0:
             z = loc[k] + scale[k] * normal_quantile if scale[k] > 0.0 else loc[k]
             low, high = min(low, z), max(high, z)
     if q == 0.0 or q == 1.0 or low == high:
         return high if q == 1.0 else low
-    # The smaller tail keeps its digits; without the slack, rounded sums of weights could miss q.
+    # Use the smaller tail, to keep all digits. The slack allows for rounded sums of weights.
     slack = 1e-15 * loc.size
     level = (1.0 - q) * (1.0 + slack) if q > 0.5 else q * (1.0 - slack)
     sought = (level, q > 0.5, loc, scale, weights)
     if _shortfall(low, True, sought)[0] <= 0.0:
         return low
-    for k in range(loc.size):  # shrink the bracket until no point mass is inside
+    for k in range(loc.size):  # narrow the search range until it has no jump
         if scale[k] == 0.0 and low < loc[k] < high:
             if _shortfall(loc[k], True, sought)[0] > 0.0:
                 low = loc[k]

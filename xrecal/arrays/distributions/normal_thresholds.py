@@ -53,8 +53,8 @@ def censored_threshold_crps(
 
     Notes
     -----
-    The score equals the CRPS after censoring the forecast and the observation to the thresholds.
-    See :func:`~xrecal.arrays.threshold_weighted_crps` and
+    The score equals the CRPS if values of the forecast and the observation beyond a threshold are
+    moved to this threshold. See :func:`~xrecal.arrays.threshold_weighted_crps` and
     :func:`~xrecal.arrays.censored_normal_crps`.
 
     Examples
@@ -165,8 +165,8 @@ def _product_integral(
     """
     spread = np.hypot(s1, s2)
     apart = m2 - m1
-    # Point where both densities meet: their product is a normal density around this mean. Without
-    # width, it is a point. It equals z exactly if both means do.
+    # The product of both densities is a normal density with this mean. If its scale is 0, it is a
+    # single value. The mean is exactly z if the means of both densities are.
     unit = np.where(spread > 0, spread, 1.0)
     from_middle = (s2 / unit) ** 2 * (z - m1) + (s1 / unit) ** 2 * (z - m2)
     a, b = _standard(z - m1, s1), _standard(z - m2, s2)
@@ -188,8 +188,8 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
 
     ``a`` and ``b`` are the distances of z from the means of X1 and X2. ``c`` is the distance of z
     from the mean of the normal density that is proportional to the product of both densities. ``k``
-    is the distance of the mean of X2 from that of X1. If b or k is 0, the function may give it any
-    sign, but all terms must use the same sign.
+    is the distance of the mean of X2 from the mean of X1. A distance b or k of 0 may count as
+    positive or as negative, but must count as the same in all terms.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)

@@ -1,4 +1,8 @@
-"""Weights of a linear pool, learned from held-out forecasts, and averages of quantiles."""
+"""Weights of a linear pool (a mixture of components), learned from held-out forecasts.
+
+A component is one of the methods that the pool mixes. The last function averages the quantiles of
+components instead of mixing them.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,21 @@ from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, in
 from xrecal.typing import FloatArray
 
 POWER = 15.0
-"""The prior weight of a component is proportional to 1 / CRPS to this power. So components with
-similar CRPS get similar prior weights. A component whose CRPS is 20 % larger than the smallest CRPS
-gets almost no prior weight. Powers from 10 to 20 give nearly the same scores."""
+"""The fit pulls the weight of a component towards its prior weight, which is proportional to 1 /
+CRPS to this power. Components with similar CRPS get similar prior weights. A component whose CRPS
+is 20 % larger than the smallest CRPS gets almost no prior weight. Powers from 10 to 20 give nearly
+the same scores."""
 
 PULL = 0.1
-"""Strength of the prior weights, in units of the smallest CRPS of a component. Strengths from 0.03
-to 0.3 give nearly the same scores."""
+"""How strongly the fit pulls weights towards the prior weights, in units of the smallest CRPS of a
+component. Numbers from 0.03 to 0.3 give nearly the same scores."""
 
 SMALLEST = 0.005
 """Weights below this fraction of the largest weight become zero. The pool needs no forecasts of
 components with weight zero."""
 
 DOUBT = 5.0
-"""Number of cases with which :func:`evidence_against` returns one half if the chosen component has
+"""With this number of cases, :func:`evidence_against` returns one half if the chosen component has
 the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
@@ -37,11 +42,11 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     Parameters
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
-        Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q,
-        i = 1, ..., Q, in any unit. P is the number of ways in which cases were held out; all ways
-        have the same influence. A component gets no weight if it forecasts at most half as many
-        cases as the component that forecasts most cases. The function leaves out cases in which one
-        of the remaining components is NaN.
+        Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, i = 1,
+        ..., Q, in any unit. P is the number of ways in which cases were held out (kinds of folds);
+        all ways have the same influence. A component gets no weight if it forecasts at most half as
+        many cases as the component that forecasts most cases. The function leaves out cases in
+        which one of the remaining components is NaN.
     observations : array of float, shape (L, n)
         Observations in the unit of the quantiles; NaN where unknown.
 
@@ -54,10 +59,10 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     Notes
     -----
     The mean CRPS of a mixture with weights v is :math:`v^T S v`, where :math:`S_{cd}` is the mean
-    of :math:`\frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` over cases. So the function computes
-    S only once, at a cost of O(C² n Q), and needs no cases to compare mixtures. If there are few
-    cases, the mixture with the smallest CRPS would fit their noise. So the weights v minimise a sum
-    of the CRPS and a distance from prior weights p,
+    of :math:`\frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` over cases. The function computes S
+    once, at a cost of O(C² n Q), and compares mixtures by S alone. If there are few cases, the
+    mixture with the smallest CRPS is best only by chance. So the weights v minimise a sum of the
+    CRPS and a distance from prior weights p,
 
     .. math:: v^T S v + 0.1 \min_c S_{cc} \, |v - p|^2, \qquad p_c \propto S_{cc}^{-15}.
 
@@ -118,9 +123,9 @@ def relative_crps(scores: FloatArray) -> FloatArray:
 
 
 def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
-    r"""Return the trust in the fitted weights, from 0 to 1, compared with one chosen component.
+    r"""Return the trust, from 0 to 1, in the fitted weights of all components.
 
-    The pool multiplies the fitted weights by the trust, and gives the rest of the weight to the
+    The pool multiplies the fitted weights by the trust, and gives the rest of the weight to one
     chosen component. Trust grows with the number of cases. If no other component has a smaller mean
     CRPS over places, the trust is one half at ``DOUBT`` cases. If another component has a smaller
     mean CRPS, the trust is one half at fewer cases.
@@ -240,12 +245,12 @@ def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
 
 @inner
 def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
-    """Move weights v (C,) from the prior weights p to the minimum of ``v'Sv + pull |v - p|^2``.
+    """Move weights v (C,) from prior weights p to the minimum of ``v'Sv + pull |v - p|^2``.
 
     Each step moves weight from the component with the largest slope of this function to the
     component with the smallest slope. It moves the amount that minimises the function.
     """
-    slopes = np.dot(scores, weights)  # half the gradient; the prior adds none at p
+    slopes = np.dot(scores, weights)  # half the gradient; the distance from p adds 0 here
     for _ in range(MOST_STEPS):
         to, away = -1, -1
         for c in range(weights.size):

@@ -6,8 +6,9 @@ L and U are the CDFs of the lower and the upper tail, and m_lower and m_upper ar
 tails. The lower tail lies below its threshold, and the upper tail above its threshold. The last 20
 members represent the tails, ten on each side. Each of the ten is the mean of a tenth of its tail.
 The threshold and the scale of a tail follow from its ten members and its shape. So if a user adds a
-number to all members, or multiplies all members by a number, the tails change in the same way. Ten
-members count as ordinary members if they do not fit a tail, have no weight, or have no known shape.
+number to all members, or multiplies all members by a number, the tails change in the same way. The
+ten members of a side count as ordinary members if they do not fit a tail, have no weight, or if the
+shape of the tail is unknown.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from .tails import POINTS, SMALLEST_SHAPE
 from .weighted import by_support
 
 IN_LINE = 1e-3
-"""Largest deviation of ten members from the formula of their tail, as a share of their range."""
+"""Ten members count as a tail only if they differ from its formula by at most this share of their
+range, plus rounding errors."""
 
 SINGLE = 4 * 1.2e-7
-"""Largest deviation of the ten members by rounding to float32, as a share of the threshold."""
+"""Rounding to float32 may change the ten members of a tail by this share of the threshold."""
 
 MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
 """Columns of an array that describes a tail. ``GROUP`` is 0 for the first ten members that may
@@ -42,7 +44,7 @@ def answers(
     *cases: FloatArray,
     new: tuple[int, ...] = (),
 ) -> FloatArray:
-    """Call the compiled function ``fill`` for members, weights and shapes (..., 2) of tails.
+    """Call the compiled function ``fill`` with members, weights and the shapes (..., 2) of tails.
 
     ``cases`` (..., *new) are further arguments of the function; they have the shape of the result.
     If many forecasts share their members, the members have one axis less than the weights, as in
@@ -141,7 +143,7 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
 
 @inner
 def _mass(x: float, tails: Any, above: bool) -> float:
-    """Return the mass of both tails above x if ``above``, or up to x otherwise."""
+    """Return the mass of both tails above x if ``above`` is True, and up to x otherwise."""
     mass = 0.0
     for side in range(2):
         tail = tails[side]
@@ -227,8 +229,9 @@ def fill_crps(
 def _square(start: float, end: float, body: float, tails: Any, above: bool) -> float:
     """Integrate the squared mass above z, or below z, for z from ``start`` to ``end``.
 
-    If ``above``, the mass is that above z, and otherwise that below z. ``start`` and ``end`` are
-    neighbouring members, and ``body`` is the mass of the ordinary members on this side of z.
+    The mass above z counts if ``above`` is True, and the mass below z otherwise. ``start`` and
+    ``end`` are neighbouring members, and ``body`` is the mass of the ordinary members on this side
+    of z.
     """
     lower, upper = tails[0], tails[1]
     total = 0.0

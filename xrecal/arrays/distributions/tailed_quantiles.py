@@ -1,9 +1,10 @@
 """Quantiles of weighted ensembles with generalised Pareto tails, without jumps between levels.
 
 In a tail, quantiles follow from the formula of the tail. Between the tails, the CDF has a step at
-each member, and rounding could put a level on either side of a step. So a quantile between the
-tails is a mean of member quantiles over a range of levels, which is 0.5 % wide. If the members are
-200 quantiles of equal mass, this mean is the value on the straight line between two of them.
+each member. If quantiles were members, a rounding error in a level could change a quantile by the
+gap between two members. So a quantile between the tails is a mean of member quantiles over a range
+of levels, which is 0.5 % wide. If the members are 200 quantiles that each represent the same
+probability, this mean is the value on the straight line between two members.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from .tails import WIDTH
 from .weighted import check_levels
 
 FEWEST = 1e-9
-"""A range of levels counts as a single level if half of its width is not above this limit."""
+"""A range of levels counts as a single level if half of its width is at most this number."""
 
 ROUNDING = 1e-12
-"""A share of a tail below this limit counts as zero: the quantile there is the end of the tail."""
+"""A share of a tail below this number counts as zero: the quantile there is the end of the tail."""
 
 START, VALUE, KIND = range(3)
-"""Columns of an array that describes pieces of a quantile function; see :func:`_cut`."""
+"""Columns of an array that describes the pieces (members and tails) of a quantile function; see
+:func:`_cut`."""
 
 MEMBER = 2
 """Value of ``KIND`` for a piece that is a member; 0 and 1 mean the lower and the upper tail."""
@@ -45,7 +47,7 @@ def tailed_quantile(
 
 @inner
 def _reach(share: float, tail: Any) -> float:
-    """Return the distance from the threshold that a ``share`` of the tail exceeds."""
+    """Return the distance from the threshold beyond which a ``share`` of the tail lies."""
     return tail[SCALE] * math.expm1(-tail[SHAPE] * math.log(share)) / tail[SHAPE]  # type: ignore[no-any-return]
 
 
@@ -94,7 +96,8 @@ def _width(level: float, tail: Any) -> float:
     """Return the width of the range of levels over which a quantile is a mean.
 
     ``level`` counts from the outer end of ``tail``. The width is zero in the tail, and 0.5 % far
-    from the tail. Between these parts the range is as wide as possible without crossing quantiles.
+    from the tail. In between, it is the largest width with which no higher level has a lower
+    quantile.
     """
     end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
     return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
@@ -112,7 +115,7 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
     for i in range(z.size + 1):
         x = z[i] if i < z.size else np.inf
         for side in range(2):
-            if not tails[side, MASS] > 0:  # making a view would take as long as all the rest
+            if not tails[side, MASS] > 0:  # a view of the row would take as long as all the rest
                 continue
             tail = tails[side]
             share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)

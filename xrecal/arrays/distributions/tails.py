@@ -19,27 +19,30 @@ POINTS = 10
 """Number of members, all of the same mass, that represent one tail."""
 
 EXCEEDANCES = 50.0
-"""Number of past cases in a tail, unless this number is below 5 % or above 10 % of all cases."""
+"""A tail has the share of the mass of this number of past cases, but at least 5 % and at most 10
+%."""
 
 LEAST, MOST = 0.05, 0.10
-"""Smallest and largest mass of a tail."""
+"""Smallest and largest mass of a tail, as a share of the mass between the bounds."""
 
 SHAPE, PSEUDO = 0.1, 20.0
-"""The first number is the prior shape of a tail, typical of errors of weather forecasts. The second
-is the weight of this prior, as a number of cases in the tail."""
+"""The first number is the shape that a tail has without past cases; it is typical of errors of
+weather forecasts. The second is the number of cases in the tail with which a fitted shape counts as
+much as this prior shape."""
 
 THINNEST, HEAVIEST = -0.2, 0.5
 """Smallest and largest shape of a tail; with the largest shape, the variance is infinite."""
 
 WIDTH = 1 / 200
-"""Width of the range of levels over which the functions average quantiles. The average removes the
-jumps between members."""
+"""Width of the range of levels over which the functions average quantiles, so that quantiles do not
+jump from member to member."""
 
 ROUNDING = 1e-9
-"""Number subtracted from a number of cases, so that a rounding error does not add a case."""
+"""The functions subtract this from a computed number of cases, so that a rounding error does not
+add a case."""
 
 SMALLEST_SHAPE = 1e-4
-"""Shapes closer to zero than this number become this number, because the formulas divide by the
+"""A shape closer to zero than this number is replaced by it, because the formulas divide by the
 shape."""
 
 
@@ -49,8 +52,8 @@ class Tails(NamedTuple):
     mass: FloatArray
     """(L,) mass of each tail, as a share of the mass between the bounds"""
     excess: FloatArray
-    """(L, 2) mean distance of each tail from its threshold, in units of a forecast's standard
-    deviation; NaN without a tail"""
+    """(L, 2) mean distance of values in each tail from its threshold, in units of the standard
+    deviation of the forecast; NaN without a tail"""
     shape: FloatArray
     """(L, 2) shape of each tail; NaN without a tail"""
 
@@ -63,11 +66,11 @@ def mass_of(n_cases: Any) -> Any:
 
 
 def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
-    """Fit tails to errors (L, n): distances of observations from the centres of their forecasts.
+    """Fit tails to errors (L, n): observations minus the centres of their forecasts, such as means.
 
     The caller has divided each error by the spread of its forecast. NaN marks a missing case, and
     an infinite error marks an observation on a bound. ``open_sides`` (L, 2) is True for a side
-    without a bound.
+    (lower, upper) without a bound.
     """
     xp = namespace(errors)
     inside = xp.isfinite(errors)
@@ -92,8 +95,8 @@ def with_exceedances(
 
     A distance is NaN if the observation is not beyond the threshold. The caller has divided each
     distance by the spread of its forecast. If ``spread`` (L, 1, n) is given, the spread of each
-    forecast is the weight of its distance. So forecasts with almost no spread get little weight,
-    because their errors may be very many times their spread.
+    forecast is the weight of its distance. Without such weights, forecasts with almost no spread
+    would decide the fit, because their errors may be very many times their spread.
 
     Notes
     -----
@@ -113,7 +116,7 @@ def with_exceedances(
     weights = xp.where(xp.isnan(beyond), 0.0, 1.0 if spread is None else spread)
     weights = xp.take_along_axis(weights, order, axis=-1)
     total, squares = xp.sum(weights, axis=-1), xp.sum(weights**2, axis=-1)
-    count = total**2 / xp.where(squares > 0, squares, 1.0)  # effective number of cases
+    count = total**2 / xp.where(squares > 0, squares, 1.0)  # effective number
     weights = weights / xp.where(total > 0, total, 1.0)[..., None]
     above = 1.0 - (xp.cumsum(weights, axis=-1) - 0.35 * weights)
     first = xp.sum(weights * values, axis=-1)
@@ -134,7 +137,7 @@ def _beyond(xp: Any, errors: Any, n: Any) -> Any:
     """
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
-    n = n[:, None] - ROUNDING  # rounding down counts positions from 0
+    n = n[:, None] - ROUNDING  # positions count from 0
     threshold = xp.max(xp.where(place >= n, descending, -float("inf")), axis=-1)[:, None]
     found = (place < n) & xp.isfinite(descending) & xp.isfinite(threshold)
     return xp.where(
@@ -143,12 +146,12 @@ def _beyond(xp: Any, errors: Any, n: Any) -> Any:
 
 
 class Outer(NamedTuple):
-    """Weighted ensembles (L, T, n) without the mass of their outer members."""
+    """Weighted ensembles (L, T, n) after the removal of mass from their outer members."""
 
     weights: FloatArray
     """(L, T, n) remaining weights of the members"""
     threshold: FloatArray
-    """(L, T, 2) quantile on each side beyond which no mass is left; infinite if all mass is left"""
+    """(L, T, 2) quantile on each side beyond which all mass was removed; infinite if none was"""
     mass: FloatArray
     """(L, T, 2) mass removed on each side"""
     spread: FloatArray

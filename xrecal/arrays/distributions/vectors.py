@@ -15,8 +15,8 @@ from xrecal.typing import FloatArray, IntArray
 from .circular import on_circle
 from .distance import EPSILON, ROUNDING
 
-# Number of members in the inner loop. 256 was fastest among 256, 512, 1024 and 2048 for two or more
-# components, because the members then stay in the first-level cache.
+# Number of members in the inner loop. For two or more components, 256 was faster than 512 to 2048,
+# because so many members stay in the first-level cache.
 BLOCK = 256
 
 
@@ -60,10 +60,9 @@ def vector_energy_distance(
     The means :math:`E\|X-X'\|` and :math:`E\|Y-Y'\|` include the zero distance of each member to
     itself. For d = 1, :func:`squared_energy_distance` gives the same result in less time. The time
     of this function is O(n q m p d), with about one nanosecond for the root of each pair of
-    members. If y is not given, the function takes half of this time. The memory is
-    O(n m d + q p d + n q). The absolute error is about 1e-13 of the largest deviation from the
-    common mean, plus 1e-15 of that mean. The function returns 0 for distances smaller than this
-    error.
+    members. If y is not given, the function takes half of this time. The memory is O(n m d + q p d
+    + n q). The absolute error is about 1e-13 of the largest deviation from the common mean, plus
+    1e-15 of this mean. The function returns 0 for distances smaller than this error.
 
     References
     ----------
@@ -92,8 +91,8 @@ def vector_energy_distance(
 class VectorDistances:
     """Squared energy distances for requested pairs of ensembles.
 
-    The first ensemble of a pair is one of ``x`` (n, d, m), and the second one of ``y`` (q, d, p).
-    If ``y`` is None, the second ensemble is also one of ``x``.
+    The first ensemble of a pair is from ``x`` (n, d, m), and the second is from ``y`` (q, d, p). If
+    ``y`` is None, both are from ``x``.
     """
 
     def __init__(
@@ -240,9 +239,9 @@ def _largest_norm(points: Any) -> Any:
 def _mean_distances(x: Any, y: Any, below: bool) -> Any:
     """Compute ``E|X-Y|`` (n, q) for ensembles X and Y in the form of :func:`_side_by_side`.
 
-    If ``below``, the function fills the result only up to the diagonal. The inner loop runs over
-    members of many ensembles Y. This loop contains no sum, so the compiler turns it into vector
-    instructions.
+    If ``below`` is True, the function fills the result only up to the diagonal. The inner loop runs
+    over members of many ensembles Y. This loop contains no sum, so the compiler turns it into
+    vector instructions.
     """
     x_start, (y_points, y_mass, y_start) = x[2], y
     n, q = x_start.size - 1, y_start.size - 1

@@ -1,9 +1,9 @@
 """Statistics of ensembles whose members have weights.
 
-All functions take the same shapes. ``members`` has shape (..., n). If each forecast has its own
-members, ``weights`` has the shape of the members. If T forecasts share their members, such as past
-observations, ``weights`` has shape (..., T, n). If ``weights`` is None, all members have the same
-weight.
+The arguments of all functions have these shapes. ``members`` has shape (..., n). If each forecast
+has its own members, ``weights`` has the shape of the members. If T forecasts share their members,
+such as past observations, ``weights`` has shape (..., T, n). If ``weights`` is None, all members
+have the same weight.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from xrecal.arrays.dispatch import as_array, namespace
 from xrecal.arrays.rows import double_blocks
 from xrecal.typing import FloatArray
 
-# Weights sum to one up to rounding. If a level is above a step of the CDF by at most this, it is on
-# it.
+# Sums of weights are rounded. A level that exceeds a value of the CDF by at most this counts as
+# equal to it.
 LEVEL_ROUNDING = 1e-12
 
-# Members count as equal if they differ from their mean by at most this share of the largest one.
+# Members count as equal if they differ from the mean by at most this share of the largest member.
 SAME = 1e-14
 
 

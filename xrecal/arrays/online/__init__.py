@@ -1,1 +1,1 @@
-"""Online aggregation: experts, and weights of experts, which each verified case updates."""
+"""Online aggregation: averages of experts, whose weights each verified case updates."""

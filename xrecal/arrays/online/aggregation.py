@@ -1,16 +1,16 @@
-"""Aggregate of experts with online weights: it learns from cases, and issues forecasts.
+"""Aggregate: the weighted average of experts, whose weights each verified case updates.
 
 Experts issue quantiles at the levels (j - ½) / J, j = 1..J. Each location has several strategies,
 which are ways to weight the experts. Some strategies use the regrets of the location
 (:mod:`xrecal.arrays.online.bernstein`). If common regrets are known, further strategies mix the
 regrets of the location with common regrets (:mod:`xrecal.arrays.online.common`). One further,
-optional strategy is a single expert. The aggregate weights the strategies by their discounted CRPS.
-Functions do not change their input.
+optional strategy is a single expert. The aggregate also weights the strategies, by their CRPS; old
+cases count less. Functions do not change their input.
 
-An expert with a NaN at any level is missing in this case: the other experts share its weight, and
-its regrets stay the same. A case without an observation changes nothing. A case without any expert
-gets a forecast of NaN. If the single expert is missing, the regrets still learn from the case, but
-the scores of all strategies stay the same.
+If a quantile of an expert is NaN, the expert is missing in this case: the other experts share its
+weight, and its regrets stay the same. A case without an observation changes nothing. If all experts
+are missing in a case, the forecast is NaN. If the expert that is also a strategy is missing, the
+case changes the regrets, but not the scores of the strategies.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def learn(
     observations : array_like of float, shape (L, n)
         Observations, in the unit of the quantiles; NaN if missing.
     common : Common, optional
-        Common regrets of all locations before each case; unknown by default.
+        Common regrets that are known before each case; by default none are known.
 
     Returns
     -------
     State
-        State after the cases. The result is the same, to the last bit, if several calls learn the
-        cases.
+        State after the cases. Several calls, each with some of the cases, give exactly the same
+        state as one call with all cases.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def learn(
 
     Notes
     -----
-    The time is O(S H K J) per case and location, where S is the number of rates of forgetting, and
-    H the number of shares of common regrets.
+    The time is O(S H K J) per case and location, where S and H are the lengths of ``forgetting``
+    and ``parts`` in the settings.
     """
     said, observed = _checked(state, settings, quantiles, observations)
     learned = _own(state)
@@ -85,9 +85,9 @@ def issue(
 ) -> FloatArray:
     """Compute quantiles (L, n, J) of the aggregate, from quantiles (L, n, K, J) of the experts.
 
-    The quantiles ascend; they are NaN without any expert. On a bound the function averages
-    probabilities; between bounds it averages quantiles. ``common`` are the latest common regrets
-    (S, K, J) of all locations. The function raises ValueError if shapes do not match the settings.
+    The quantiles ascend; they are NaN if all experts are missing. The function averages the
+    probabilities of a bound, and the quantiles between bounds. ``common`` (S, K, J) are the latest
+    common regrets. The function raises ValueError if shapes do not match the settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
     issued = np.empty((*said.shape[:2], said.shape[3]))
@@ -97,7 +97,7 @@ def issue(
 
 
 def mean_weights(state: State, settings: Settings, common: FloatArray | None = None) -> FloatArray:
-    """Return the weights (L, K) of experts in a case with all experts, averaged over levels."""
+    """Return the weights (L, K) of experts, averaged over levels, if no expert is missing."""
     shape = settings.bounds.shape[0], settings.prior.size
     weights = np.empty(shape)
     known = none_common(state)[0] if common is None else np.array(common, order="C")
@@ -181,9 +181,9 @@ def _learn_case(
 ) -> None:
     """Add a case to the regrets of a location.
 
-    The function first computes the score in this case of each strategy with weights from earlier
-    cases. Until common regrets are known, strategies that mix regrets get the score of the strategy
-    with the regrets of the location.
+    The function first scores each strategy in this case, with weights from earlier cases. Until
+    common regrets are known, a strategy that mixes regrets gets the score of the strategy that uses
+    only the regrets of the location.
     """
     n_experts, n_levels = said.shape
     n_strategies = settings.forgetting.size
@@ -251,7 +251,7 @@ def _scale(state: Any, cell: int) -> float:
 def _total_weights(
     cell: int, present: Any, common: Any, settings: Any, state: Any, out: Any
 ) -> None:
-    """Compute the weights (K, J) of the experts that are present (K,), over all strategies."""
+    """Compute weights (K, J) of experts over all strategies; 0 for missing experts."""
     n_experts, n_levels = out.shape
     n_strategies, alone = settings.forgetting.size, settings.alone
     n_ways = 0 if np.isnan(common[0, 0, 0]) else settings.parts.size

@@ -1,4 +1,4 @@
-"""Average of several forecasts: of quantiles between bounds, and of probabilities on bounds."""
+"""Average of several forecasts: of their probabilities of a bound, and of quantiles elsewhere."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ def present_experts(quantiles: Any) -> Any:
 def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out: Any) -> None:
     """Compute ascending quantiles (J,) as averages of the ascending quantiles (K, J) of forecasts.
 
-    Weights (K, J) sum to one over forecasts. Forecasts without weight may be NaN. The function
-    averages the probabilities that forecasts give to a bound, with weights averaged over levels,
-    because an average of wet and dry quantiles would give drizzle. Between bounds, it averages
-    conditional quantiles, which are quantiles of the part of each forecast between the bounds. It
-    multiplies the weight of a forecast by the probability of this part.
+    At each level, the weights (K, J) of the forecasts sum to one. A forecast may be NaN if it has
+    the weight 0. The function averages the probabilities that forecasts give to a bound, with
+    weights averaged over levels. If it averaged wet and dry quantiles instead, the result would be
+    drizzle. Between bounds, it averages conditional quantiles, which are quantiles of the part of
+    each forecast between the bounds. It multiplies the weight of a forecast by the probability of
+    this part.
     """
     n_experts, n_levels = quantiles.shape
-    inside = np.zeros((n_experts, 2), np.int64)  # first level inside the bounds, and end
+    inside = np.zeros((n_experts, 2), np.int64)  # first level inside, and first after
     below, above = 0.0, 0.0
     for k in range(n_experts):
         weight, first, end = 0.0, 0, n_levels
@@ -63,8 +64,9 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
 def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
     """Return the average of conditional quantiles at a value strictly between the bounds.
 
-    ``part`` is the level of the conditional quantiles, and j the level of the weights. ``inside``
-    (K, 2) has the first and the end of the levels between the bounds, for each forecast.
+    ``part`` is the level of the conditional quantiles, and j the number of the level of the
+    weights. For each forecast, ``inside`` (K, 2) has the number of the first level between the
+    bounds, and of the first level after those.
     """
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):

@@ -1,12 +1,13 @@
 """Bernstein online aggregation: weights of experts at each level, from discounted regrets.
 
-Each strategy has its own rate of forgetting. A step is the gain of an expert over the aggregate in
-one case; it is positive if the expert was better. For each expert and level, a strategy stores the
-regret R, a discounted sum of steps, and V, a discounted sum of squared steps. For each expert it
-stores the largest step E of all levels. The method is by Wintenberger (2017,
-doi:10.1007/s10994-016-5592-6). Berrisch & Ziel (2023, doi:10.1016/j.jeconom.2021.11.008) apply it
-level by level, and smooth the steps over levels. In these papers E never decreases. Here E slowly
-decreases; otherwise a single flood or spike would slow down all later learning.
+Each strategy is one way to weight the experts, and forgets old cases at its own rate. A step is the
+gain of an expert over the aggregate in one case; it is positive if the expert was better. For each
+expert and level, a strategy stores the regret R, a sum of steps, and V, a sum of squared steps. In
+both sums, old cases count less (discounted sums). For each expert it stores E, its largest step at
+any level. The method is by Wintenberger (2017, doi:10.1007/s10994-016-5592-6). Berrisch & Ziel
+(2023, doi:10.1016/j.jeconom.2021.11.008) apply it level by level, and smooth the steps over levels.
+In these papers E never decreases. Here E slowly decreases: a large E makes learning slow, so a
+single flood or spike would otherwise slow down all later learning.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from xrecal.arrays.compiled import inner
 from xrecal.typing import FloatArray
 
 NEGLIGIBLE = 1e-6
-"""The smoothing leaves out cosines with a smaller factor than this."""
+"""The smoothing over levels is a sum of cosines; it leaves out cosines with a smaller factor than
+this."""
 
 
 class Regrets(NamedTuple):
@@ -45,8 +47,8 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
     """Mix the regrets of a location with common regrets (K, J), and write the result to ``out``.
 
-    ``part`` is the share of the common regrets; the function multiplies them by ``scale``, the CRPS
-    of the location. The learning rates are those of the location.
+    ``part`` is the share of the common regrets in the mixture; the function multiplies them by
+    ``scale``, the CRPS of the location. The learning rates depend on the location alone.
     """
     regret, square, largest = regrets
     for k in range(regret.shape[0]):
@@ -57,27 +59,27 @@ def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) 
 
 @lru_cache(maxsize=16)
 def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
-    r"""Compute cosines (F, J) that smooth rows over levels: ``cosines.T @ (cosines @ row)``.
+    r"""Compute cosines (F, J) for the smoothing over levels: ``cosines.T @ (cosines @ row)``.
 
     Parameters
     ----------
     n_levels : int
         Number J of levels.
     deviation : float
-        Standard deviation :math:`\sigma` of the smoothing, as a fraction of the levels; 0 does not
-        change rows.
+        Standard deviation :math:`\sigma` of the Gaussian weights of the smoothing, as a fraction of
+        all levels; 0 means no smoothing.
 
     Returns
     -------
     array of float64, shape (F, J)
-        F cosines, each multiplied by the root of its factor in Notes.
+        F cosines, each multiplied by the square root of its factor in Notes.
 
     Notes
     -----
     The smoothing is a Gaussian average with reflection at the ends, in O(F J). The cosine with f
     half periods has the factor :math:`\exp(-(\pi f \sigma)^2 / 2)`. Each of the two products
-    multiplies it by the root of this factor. Only F factors are not negligible (12 at 15 % of the
-    levels).
+    multiplies it by the square root of this factor. Only F factors are not negligible (12 if the
+    standard deviation is 15 % of the levels).
     """
     places = (np.arange(n_levels) + 0.5) / n_levels
     waves = np.arange(n_levels)[:, np.newaxis]
@@ -91,11 +93,11 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 
 @inner
 def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
-    """Compute weights (K, J) of the experts that are present (K,), with sum one at each level.
+    """Compute weights (K, J) of experts, with sum one at each level; 0 for missing experts.
 
-    The weight is proportional to the prior weight (K,), times the learning rate, times the
-    exponential of learning rate times regret R. An expert without cases has a regret of 0, and gets
-    the mean learning rate of the other experts.
+    The weight is proportional to the product of the prior weight (K,), the learning rate, and the
+    exponential of the learning rate times the regret R. An expert that has been missing in all
+    cases has a regret of 0, and gets the mean learning rate of the other experts.
     """
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
@@ -131,10 +133,11 @@ def learning_rate(square: float, largest: float, logarithm: float) -> float:
 
 @inner
 def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
-    """Compute the steps (K, J): gains of experts over the weighted average of quantiles (K, J).
+    """Compute the steps (K, J) of experts from their quantiles (K, J), weights and the value y.
 
-    Steps are linear in the quantiles of the expert, and refer to the average before it is sorted.
-    Without these two properties, the weights would not become as good as the best constant weights.
+    A step is the gain of an expert over the weighted average. Steps are linear in the quantiles of
+    the expert, and refer to the average before it is sorted. Because of these two properties, the
+    weights become as good as the best constant weights.
     """
     n_experts, n_levels = quantiles.shape
     for j in range(n_levels):
@@ -151,7 +154,7 @@ def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
 def learn_steps(
     regrets: Any, steps: Any, present: Any, forgetting: float, fading: float, cosines: Any
 ) -> None:
-    """Add the steps (K, J) of a case to the regrets of the experts that are present (K,)."""
+    """Add the steps (K, J) of a case to the regrets of experts that ``present`` (K,) marks."""
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
     smooth, logarithm = np.empty(n_levels), math.log(n_experts + 1.0)

@@ -1,9 +1,9 @@
-"""Common regrets: means of the regrets of all locations, each in units of the CRPS of its location.
+"""Common regrets: means over locations of regrets, each in units of the CRPS of its location.
 
-The regrets of a location refer to its own aggregate, and depend on no other location. So a first
-pass over the locations records how all regrets change in time. A second pass computes the weights
-of the strategies that use common regrets. The sums over locations are sums of integers, so they do
-not depend on the order of the locations.
+The regrets of a location are gains over its own aggregate, which no other location changes. So the
+locations are computed twice. The first computation records how the regrets of each location change
+in time. The second computation uses their means, the common regrets, for weights. The sums over
+locations are sums of integers, so they do not depend on the order of the locations.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ FINEST = 2.0**-32
 
 
 class Common(NamedTuple):
-    """Common regrets of all locations before each of their cases."""
+    """Common regrets that are known before each case of each location."""
 
     regrets: Floats4
     """(M, S, K, J) common regrets at M successive times; NaN if none are known yet"""
     at: IndexMatrix
-    """(L, n) for each case, the position in ``regrets`` of the common regrets before this case"""
+    """(L, n) position in ``regrets`` of the common regrets that are known before each case"""
 
 
 class Timeline(NamedTuple):
-    """Common regrets of all locations at successive times."""
+    """Common regrets, which are means over all locations, at successive times."""
 
     times: FloatArray
     """(M,) ascending times at which cases verified"""
     regrets: FloatArray
-    """(M + 1, S, K, J) common regrets before the first time, and after each time; NaN until regrets
-    of a location are known"""
+    """(M + 1, S, K, J) common regrets before the first time, and after each time; NaN as long as no
+    location has regrets"""
 
     def before(self, times: FloatArray) -> Common:
         """Return common regrets for n cases of one location that verify at ``times`` (n,).
 
-        The regrets for a case include all cases that verified at earlier times.
+        The common regrets for a case include all cases, at any location, that verified earlier.
         """
         return Common(self.regrets, np.searchsorted(self.times, times, side="left")[np.newaxis])
 
@@ -68,11 +68,11 @@ class Sum(NamedTuple):
     """Number of locations"""
 
     def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
-        """Return the sum over the locations of this sum and of the other sum."""
+        """Return the sum over all locations of both sums."""
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """Return this sum without the locations of the other sum."""
+        """Return the sum over the locations of this sum that are not in ``other``."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property
@@ -86,10 +86,11 @@ class Sum(NamedTuple):
 def comparable(state: State) -> Sum:
     """Return the regrets (S, K, J) of a state of one location, in units of its CRPS.
 
-    The CRPS is the mean CRPS of the best strategy that uses only the regrets of the location. The
-    function limits regrets to the number of cases. Otherwise a location with almost constant
-    weather, where the CRPS is very small, would decide for all locations. The result is an empty
-    sum, with n = 0, before the first case, and if the forecasts were perfect.
+    The CRPS is the mean CRPS of the best strategy (way to weight experts) that uses only the
+    regrets of the location. In this unit, the function limits the size of a regret to the number of
+    cases. Otherwise a location with almost constant weather, where the CRPS is very small, would
+    decide for all locations. Before the first case, or if all forecasts were perfect, the result is
+    an empty sum with n = 0.
     """
     n_strategies = state.regret.shape[1]
     least = state.score[0, :n_strategies].min()
@@ -100,7 +101,7 @@ def comparable(state: State) -> Sum:
 
 
 class Record:
-    """Changes of regrets of locations in one round, as a first pass over the locations finds them.
+    """Changes of the regrets of all locations in one round, which the first computation records.
 
     In a round, models learn verified cases, and then issue forecasts until the next round.
     """
@@ -113,7 +114,7 @@ class Record:
     def add(self, time: float, change: Sum) -> None:
         """Add the change of the regrets of a location at a time.
 
-        Regrets from before the round have the time minus infinity.
+        If a location has regrets from before the round, add them with a time of minus infinity.
         """
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 
@@ -139,8 +140,8 @@ class Record:
 def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
     """Return the timelines of successive rounds.
 
-    A round that ``begins`` marks starts without earlier regrets; any other round starts from the
-    end of the previous round.
+    A round that ``begins`` marks starts without regrets; any other round starts with the regrets at
+    the end of the previous round.
     """
     found, end = [], None
     for record, anew in zip(records, begins, strict=True):

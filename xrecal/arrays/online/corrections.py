@@ -1,11 +1,12 @@
-"""Correction of forecasts by their expected errors, from earlier errors known at issue.
+"""Correction of forecasts by their expected errors, which follow from earlier errors.
 
-The error of a forecast is its normal score: the quantile of a standard normal distribution at the
-PIT value of the observation. It is 0 if the observation is the median of the forecast. A first
-regression, on earlier errors and on properties of the forecast, gives the expected error. A second
-regression, on sizes of earlier errors, gives the expected size. Such corrections help because
-errors of floods, prices and fronts often persist to the next day. Normal scores are bounded, but
-predictors are not. So the regressions limit predictors, and outliers have little influence.
+The earlier errors are those known when the forecast is issued. An error is a normal score: the
+quantile of a standard normal distribution at the PIT value of the observation. It is 0 if the
+observation is the median of the forecast. A first regression, on earlier errors and on properties
+of the forecast, gives the expected error. A second regression, on sizes of earlier errors, gives
+the expected size. Such corrections help because errors of floods, prices and fronts often persist
+to the next day. Normal scores are bounded, so an outlier among them has little influence.
+Predictors are not bounded, so the regressions limit them.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, ke
 from xrecal.typing import FloatArray
 
 RATE = 0.2
-"""Weight of a new error in the mean of recent errors."""
+"""Weight that a new error gets when it updates the mean of recent errors."""
 
 RIDGE = 50.0
 """Number of artificial cases without error from which a regression starts."""
 
 LARGEST = 3.0
-"""Limit of standardised predictors, in standard deviations."""
+"""Larger standardised predictors count as this number of standard deviations."""
 
 LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
 """Largest shift of a forecast, as a normal score, and largest change of its spread, as a
 logarithm."""
 
 TAIL = 0.07
-"""Share of the levels at each end from which a straight line continues a forecast beyond its
-levels."""
+"""A straight line continues a forecast beyond its outermost levels; it follows from this share of
+the levels at each end."""
 
 MEAN_SIZE = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal distribution."""
@@ -109,12 +110,13 @@ def corrections(
     Notes
     -----
     Each error z updates the mean m of recent errors: :math:`m \leftarrow m + \lambda (z - m)`. In
-    the same way, :math:`|z| / \sqrt{2 / \pi} - 1` updates the mean of recent sizes. The regression
-    of errors uses the mean of recent errors and the three predictors. The regression of sizes uses
-    the mean of recent sizes, the absolute values of the first two predictors, and the third
-    predictor. The function limits predictors to 8 typical deviations from the median of past
-    values. Then it centres all predictors except the two means, standardises all, and limits them
-    to ±3. The time is O(n + T).
+    the same way, the size :math:`|z| / \sqrt{2 / \pi} - 1` updates the mean of recent sizes. The
+    regression of errors uses the mean of recent errors and the three predictors. The regression of
+    sizes uses the mean of recent sizes, the absolute values of the first two predictors, and the
+    third predictor. The function limits predictors to 8 typical deviations from the median of past
+    values. Then it subtracts the mean from the three predictors, but not from the mean of recent
+    errors or sizes. It divides all of these by their root mean square, and limits the results to
+    ±3. The time is O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
@@ -131,7 +133,7 @@ def corrections(
 def corrected(
     quantiles: npt.ArrayLike, correction: npt.ArrayLike, bounds: tuple[float, float]
 ) -> FloatArray:
-    r"""Correct the quantiles (T, J) of forecasts by their expected errors (T, 2).
+    r"""Correct quantiles (T, J) of forecasts by expected errors and expected sizes of errors.
 
     With a correction :math:`(\mu, \sigma)`, the new quantile at the level p is the old quantile at
     the level :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`. The function interpolates quantiles
@@ -143,7 +145,7 @@ def corrected(
     quantiles : array_like of float, shape (T, J)
         Ascending quantiles at the levels (j - ½) / J.
     correction : array_like of float, shape (T, 2)
-        Result of :func:`corrections`.
+        Expected errors and sizes, from :func:`corrections`.
     bounds : (float, float)
         Bounds of the variable, infinite without a bound.
 
@@ -185,7 +187,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Return discounted means (n + 1,): element k is the mean of the first k values."""
+    """Return means (n + 1,): element k is for the first k values, and recent ones count more."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
@@ -196,7 +198,8 @@ def _recent(values: Any, rate: float) -> Any:
 def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: Any) -> None:
     """Compute expected values (T,) of new cases by a regression on n past cases.
 
-    ``table`` (n + T, p) has the predictors of past and new cases; ``target`` (n,) has past values.
+    ``table`` (n + T, p) has the predictors of past and new cases; ``target`` (n,) has the values of
+    the past cases.
     """
     n = target.size
     _standardise(table, n)
@@ -216,9 +219,10 @@ def _within(value: float, low: float, high: float) -> float:
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Centre all columns except column 0, and divide each column by its root mean square.
+    """Subtract the mean from all columns but column 0; divide each column by its root mean square.
 
-    Means and root mean squares are those of the first n rows. Results are limited to ±3.
+    The function computes means and root mean squares from the first n rows. Results are limited to
+    ±3.
     """
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0

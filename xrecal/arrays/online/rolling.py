@@ -14,7 +14,8 @@ FEWEST = 20
 """Least number of verified cases for which an expert issues forecasts."""
 
 Moments: TypeAlias = tuple[FloatArray, FloatArray]
-"""Means of forecasts, in the unit of the variable, and variances, in its square."""
+"""Means of forecasts, in the unit of the variable, and their variances, in the square of this
+unit."""
 
 
 def rolling_emos(
@@ -36,8 +37,8 @@ def rolling_emos(
     new : two arrays of float, shape (T,)
         Ensemble means and variances of the forecasts to issue.
     window : int
-        Number of verified cases to learn from. If there are fewer, the fit takes all of them, but
-        needs at least 20.
+        Number of the last verified cases that the fit learns from. If there are fewer, it takes all
+        of them, but needs at least 20.
     levels : array of float, shape (J,)
         Levels of the quantiles, in (0, 1).
     bounds : (float, float)

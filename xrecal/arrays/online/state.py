@@ -1,4 +1,8 @@
-"""Settings and state of an aggregate of experts, as arrays of fixed shapes."""
+"""Settings and state of an aggregate: a weighted average of experts, which keeps learning.
+
+A strategy is one way to weight the experts. The regret of an expert is the sum of its gains over
+the aggregate, and a step is its gain in one case. All arrays have fixed shapes.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +24,19 @@ FADING = 0.99
 """Factor by which each case multiplies the largest earlier step of an expert."""
 
 PARTS = 0.5, 1.0
-"""Shares of common regrets, for strategies that mix common regrets with those of the location."""
+"""Shares that common regrets get, one for each strategy that mixes them with the regrets of the
+location."""
 
 SMOOTHING = 0.15
-"""Standard deviation of the smoothing of regrets over levels, as a fraction of the levels."""
+"""Standard deviation of the Gaussian weights that smooth regrets over levels, as a fraction of all
+levels."""
 
 MEMORY = 0.998
 """Factor by which each case multiplies the earlier score of a strategy."""
 
 CONTRAST = 1.0
-"""Contrast between the weights of strategies. With 1, a strategy whose score is larger by the mean
-CRPS of one case has a weight smaller by the factor 1/e."""
+"""How strongly the weights of strategies depend on their scores. With 1, a strategy whose score is
+larger by the mean CRPS of one case has 1/e times the weight."""
 
 
 class Settings(NamedTuple):
@@ -49,12 +55,13 @@ class Settings(NamedTuple):
     memory: float
     """Factor by which each case multiplies the earlier score of a strategy, in (0, 1]"""
     contrast: float
-    """Contrast between the weights of strategies, at least 0; 0 gives equal weights"""
+    """How strongly the weights of strategies depend on their scores, at least 0; 0 gives equal
+    weights"""
     bounds: Matrix
     """(L, 2) lower and upper bound of the variable, infinite without a bound"""
     parts: Vector
-    """(H,) shares of common regrets, for strategies that mix common regrets with those of the
-    location"""
+    """(H,) shares that common regrets get, one for each strategy that mixes them with the regrets
+    of the location"""
 
     @property
     def n_scored(self) -> int:
@@ -63,7 +70,7 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of L locations, in the unit u of the variable."""
+    """State of the aggregate at L locations; u is the unit of the variable."""
 
     regret: OutFloats4
     """(L, S, K, J) regret of each expert at each level, in u"""
@@ -82,7 +89,7 @@ class State(NamedTuple):
 def settings_of(
     bounds: npt.ArrayLike, n_experts: int, n_levels: int, *, alone: int = -1
 ) -> Settings:
-    """Return default settings, which were chosen on real data: ``python -m benchmarks.streams``.
+    """Return default settings, chosen on real data by ``python -m benchmarks.streams``.
 
     Parameters
     ----------
@@ -125,7 +132,7 @@ def settings_of(
 
 
 def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
-    """Return prior weights (K,) of experts, if earlier cases gave a weight to one expert.
+    """Return prior weights (K,) of experts, if the weight of one expert is known from before.
 
     Parameters
     ----------
@@ -139,10 +146,10 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
     Returns
     -------
     array of float64, shape (K,)
-        Weights with sum one. The odds of the expert (weight divided by the sum of all other
-        weights) are the geometric mean of its odds with equal weights and its odds with the weight
-        ``share``. They are at least its odds with equal weights, and at most 1. All other experts
-        have equal weights.
+        Weights with sum one. The odds of an expert are its weight divided by the sum of all other
+        weights. The odds of expert ``one`` are the geometric mean of its odds with equal weights
+        and its odds with the weight ``share``. They are at least its odds with equal weights, and
+        at most 1. All other experts have equal weights.
 
     Examples
     --------
@@ -158,7 +165,7 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
 
 
 def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
-    """Raise the prior weight of expert ``one`` to ``share``, unless it is larger already.
+    """Raise the prior weight of expert ``one`` to ``share``, unless this weight is larger already.
 
     The weights of all other experts keep their ratios.
 

@@ -18,7 +18,8 @@ class Correlation(NamedTuple):
     correlation: FloatArray
     """Correlation in [-1, 1]"""
     influence: FloatArray
-    """(..., n) influence of each case; its mean has the standard error of the correlation"""
+    """(..., n) influence of each case; the mean influence and the correlation have the same
+    standard error"""
 
 
 def anomaly_correlation(
@@ -32,9 +33,10 @@ def anomaly_correlation(
         Deviations from a climatology, in any unit, or values. The function leaves out a case with
         NaN or infinity in either array.
     centred : bool, default True
-        True also subtracts the means over the cases. This gives Pearson's correlation, which does
-        not change if a constant is added to all forecasts or all observations. With False, mean
-        anomalies of forecasts and observations that have the same sign increase the correlation.
+        If True, the function also subtracts the means over the cases. This gives Pearson's
+        correlation, which does not change if a constant is added to all forecasts or all
+        observations. If False, it does not, and mean anomalies with the same sign in forecasts and
+        observations increase the correlation.
 
     Returns
     -------
@@ -51,10 +53,10 @@ def anomaly_correlation(
     -----
     The correlation of anomalies f and o is :math:`r = \overline{f o} / \sqrt{\overline{f^2} \,
     \overline{o^2}}` [1]_. The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde
-    f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root mean square. This is
-    the delta method, which is accurate if r is not near 1 or -1. The
-    :func:`~xrecal.arrays.standard_error` of the influence, with cases in order of time, allows for
-    autocorrelation. The cost is O(n) per location.
+    f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root mean square. By the
+    delta method, the mean influence has the standard error of r. The method is accurate if r is not
+    near 1 or -1. The :func:`~xrecal.arrays.standard_error` of the influence, with cases in order of
+    time, allows for autocorrelation. The cost is O(n) per location.
 
     References
     ----------
@@ -82,7 +84,10 @@ def anomaly_correlation(
 def _anomalies(
     values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], centred: bool
 ) -> FloatArray:
-    """Return values (L, n) divided by their root mean square; 0 if unknown, NaN if constant."""
+    """Return values (L, n) divided by their root mean square.
+
+    Unknown values become 0, and constant values NaN.
+    """
     n = np.maximum(known.sum(-1, keepdims=True), 1)
     x = np.where(known, values, 0.0).astype(np.float64)
     largest = np.abs(x).max(-1, keepdims=True, initial=0.0)
@@ -95,4 +100,4 @@ def _anomalies(
 
 
 ROUNDING = 1e-14
-"""Variation, as a share of the largest value, that counts as rounding."""
+"""Deviations from the mean below this share of the largest value count as rounding errors."""

@@ -65,7 +65,7 @@ def threshold_weighted_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""Compute the CRPS of the empirical distribution between two thresholds.
+    r"""Compute the CRPS of ensembles, from the part of the CDF between two thresholds.
 
     Parameters
     ----------
@@ -78,9 +78,10 @@ def threshold_weighted_crps(
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. This is the CRPS after
-        clipping members and observation to the thresholds. The scores of two neighbouring intervals
-        add up to the score of both together. The score is NaN in the cases given in :func:`crps`.
+        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. This is the CRPS if
+        members and observations beyond a threshold are moved to it. The scores of two neighbouring
+        intervals add up to the score of the joined interval. The score is NaN where :func:`crps` is
+        NaN.
 
     Raises
     ------
@@ -90,9 +91,9 @@ def threshold_weighted_crps(
 
     Notes
     -----
-    The cost is O(n log n) per forecast, or O(n) if forecasts share members. Unlike the mean score
-    of cases with extreme observations, this score is proper [1]_; clipping is the chaining function
-    of [2]_.
+    The cost is O(n log n) per forecast, or O(n) if forecasts share members. This score is proper
+    [1]_. A mean CRPS over cases with extreme observations is not. The move to the thresholds is the
+    chaining function of [2]_.
 
     References
     ----------
@@ -146,9 +147,10 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
 
     Notes
     -----
-    The cost is O(m log m) per forecast. Use the fair score to compare ensembles of different sizes
-    as samples of forecast distributions; :func:`crps` scores the ensemble itself. Do not use the
-    fair score for weighted members, because they are not a sample.
+    The cost is O(m log m) per forecast. Use the fair score to compare ensembles of different sizes,
+    if members are random draws from a forecast distribution; :func:`crps` scores the ensemble
+    itself. Do not use the fair score for weighted members, because they are not equally likely
+    draws.
 
     References
     ----------
@@ -165,7 +167,7 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     m = known.sum(-1)
     undefined = np.isnan(y) | (m < 2) | np.isinf(x).any(-1)
     y = np.where(undefined, 0.0, y)[..., np.newaxis]
-    x = np.where(known & ~undefined[..., np.newaxis], x - y, 0.0)  # an offset cancels here
+    x = np.where(known & ~undefined[..., np.newaxis], x - y, 0.0)
     # sum_ij |x_i - x_j| / 2 contains the sorted member i with the factors i, and -(m - 1 - i).
     rank = 2.0 * np.arange(x.shape[-1]) - (m[..., np.newaxis] - 1)
     m = np.maximum(m, 2)
@@ -219,8 +221,8 @@ def _fill_crps(
 
     Observations and thresholds have shape (L, T), weights (L, T, n); members (L, n) are in
     ascending order, with the positions of their weights. Below the observation the integrand is the
-    squared mass below z; above it, the squared mass above z. Two walks towards the observation need
-    neither a branch nor a division per member.
+    squared mass below z; above it, the squared mass above z. The function goes from both ends
+    towards the observation, which needs neither a branch nor a division per member.
     """
     support, places = ordered
     n = support.shape[1]

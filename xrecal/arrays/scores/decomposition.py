@@ -1,4 +1,4 @@
-"""Decomposition of a mean score into calibration error and rest, by a recalibrated forecast."""
+"""Decomposition of a mean score into calibration error and rest, with a recalibrated forecast."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class Decomposition(NamedTuple):
     """Mean score (...) = calibration error + rest, in the unit of the scores."""
 
     calibration_error: FloatArray
-    """gain of recalibration; the estimate may be negative"""
+    """Part of the score that recalibration would remove; the estimate may be negative"""
     calibration_error_standard_error: FloatArray
     rest: FloatArray
-    """lack of sharpness plus unpredictable part, which scores cannot separate"""
+    """Part due to lack of sharpness and to what nobody can predict; scores cannot separate these
+    two"""
     rest_standard_error: FloatArray
     score: FloatArray
-    """mean score"""
+    """Mean score"""
 
 
 def decompose(
@@ -42,7 +43,8 @@ def decompose(
     score_forecast : array of float, shape (..., n)
         CRPS of the forecasts Q; cases in order of time.
     score_recalibrated : array of float, shape (..., n)
-        CRPS of the recalibrated forecasts R, whose recalibration is learned from other cases.
+        CRPS of the recalibrated forecasts R. The recalibration of a case must be learned from other
+        cases.
     distance : array of float, shape (..., n)
         :math:`d(R, Q) = \int (F_R - F_Q)^2`, from :func:`half_squared_distance`.
 
@@ -63,8 +65,8 @@ def decompose(
     -----
     With the score S and the observation y, there are two terms: d(R, Q), and S(Q, y) - S(R, y). If
     R is the distribution of the observation given Q, the expectation of each term is the
-    calibration error. The noise of an estimated R raises the first term and lowers the second by
-    nearly the same amount. The estimate is the average of both terms, without further correction.
+    calibration error. R is only an estimate of this distribution. Its errors raise the first term
+    and lower the second by nearly the same amount, so the estimate is the average of both terms.
     The rest is the mean score minus this estimate. Standard errors allow for serial dependence
     (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
 
@@ -102,8 +104,8 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     q : Distribution
         Forecasts of any form, shape (...).
     r : Empirical
-        As many ensembles as ``q`` has forecasts. Each may have its own members, or several may
-        share members.
+        Ensembles, as many as there are forecasts in ``q``. Each may have its own members, or
+        several may share members.
 
     Returns
     -------
@@ -119,10 +121,10 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
     Notes
     -----
-    For two ensembles, the function walks once through the sorted members of both; after sorting,
-    the cost is O(m + n) per pair. It sorts shared members once. For normal distributions with k
-    components, the cost is O(k² + k n). For other forms, the function computes their CRPS at every
-    member of R, in blocks.
+    For two ensembles, the function goes once through the sorted members of both; apart from
+    sorting, the cost is O(m + n) per pair. It sorts shared members once. For normal distributions
+    with k components, the cost is O(k² + k n). For other forms of Q, the function computes the CRPS
+    of Q at every member of R, some cases at a time.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def _fill_pairs(parts: tuple[FloatArray, ...], out: FloatArray) -> None:
     """Fill distances of ensembles in blocks, by :func:`_fill_ensembles`."""
     if out.size == 0:
         return
-    # A row may be a case or a location with its cases: a block has whole locations.
+    # A row is a case, or a location with its cases. Each call computes whole rows.
     n = min(map(len, parts))
     grouped = [part.reshape(n, len(part) // n, *part.shape[1:]) for part in parts]
     filled = out.reshape(n, -1)
@@ -211,7 +213,7 @@ def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
 
 @inner
 def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
-    """Return the next position, from i on, of a member with weight; the end if there is none."""
+    """Return the next position, from i on, of a member with positive weight, or the end."""
     while i < order.size and not (weights[order[i]] > 0 and not np.isnan(values[order[i]])):
         i += 1
     return i

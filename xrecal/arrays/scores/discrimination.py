@@ -17,10 +17,12 @@ from xrecal.arrays.rows import as_rows, check_probability, double_blocks, locati
 from xrecal.typing import FloatArray, IntArray
 
 LEVEL_ROUNDING = 1e-9
-"""Tolerance for the rounding of sums of weights: 0.3 minus this still reaches the level 0.3."""
+"""Largest distance below a level at which a probability still reaches the level, because sums of
+weights are rounded."""
 
 EVEN = 1e-12
-"""Tolerance for even odds, because sums of weights are rounded."""
+"""Odds that differ from even odds by less than this count as even, because sums of weights are
+rounded."""
 
 
 class RocArea(NamedTuple):
@@ -29,7 +31,8 @@ class RocArea(NamedTuple):
     area: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; its mean has the standard error of the area"""
+    """(..., n) influence of each case; the mean influence and the area have the same standard
+    error"""
     n_events: IntArray
     """Number of complete cases with the event"""
 
@@ -59,16 +62,16 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     Notes
     -----
     Each pair consists of a case with the event and a case without it. The area is the share of
-    pairs in which the case with the event has the higher probability; ties count half [1]_. It
-    equals the trapezoidal area under the curve through all probabilities. The influence of a case
-    is :math:`(V_i - A) / r`. Here A is the area, and there are two kinds of cases: with and without
-    the event. :math:`V_i` is the share of right pairs among the pairs of case i with cases of the
-    other kind [2]_, and r is the share of cases of the same kind as case i. For independent cases,
-    the variance of the mean influence equals the variance of DeLong et al., up to a relative error
-    of order 1/n. For autocorrelated cases in order of time, use
-    :func:`~xrecal.arrays.standard_error` of the influence. The cost is O(n log n) per location. If
-    the last axis holds cases of several places, the area also contains the differences between the
-    climates of these places.
+    pairs in which the case with the event has the higher probability; a pair with equal
+    probabilities counts half [1]_. The area equals the trapezoidal area under the curve through all
+    probabilities. The influence of a case is :math:`(V_i - A) / r`. Here A is the area, and there
+    are two kinds of cases: with and without the event. :math:`V_i` is the share of right pairs
+    among the pairs of case i with cases of the other kind [2]_, and r is the share of cases of the
+    same kind as case i. For independent cases, the variance of the mean influence equals the
+    variance of DeLong et al., up to a relative error of order 1/n. For autocorrelated cases in
+    order of time, use :func:`~xrecal.arrays.standard_error` of the influence. The cost is O(n log
+    n) per location. If the last axis holds cases of several places, the area also contains the
+    differences between the climates of these places.
 
     References
     ----------
@@ -101,7 +104,7 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
     of_all, of_yes, of_no = (mid_ranks(p, part) for part in (known, yes, no))
     usable = (n_yes > 0) & (n_no > 0)
     m_yes, m_no = (np.where(usable, m, np.nan)[:, np.newaxis] for m in (n_yes, n_no))
-    # Share of the cases of the other kind on the right side of each case; ties count half.
+    # Share of right pairs of each case with cases of the other kind; ties count half.
     below, above = (of_all - of_yes) / m_no, 1.0 - (of_all - of_no) / m_yes
     area = np.where(yes, below, 0.0).sum(-1) / m_yes[:, 0]
     n = known.sum(-1)[:, np.newaxis]
@@ -111,7 +114,10 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return ranks (L, n) of values ``among``, from 1, with mean ranks for ties; 0 for others."""
+    """Return ranks (L, n), from 1, of values that ``among`` marks; 0 for others.
+
+    Equal values get the mean of their ranks.
+    """
     n = values.shape[-1]
     order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
     ranked = np.take_along_axis(values, order, -1)
@@ -144,9 +150,9 @@ def roc_curve(
     Returns
     -------
     hit_rate, false_alarm_rate : array of float64, shape (..., k)
-        Share of cases in which users act, among cases with the event and among cases without it.
-        The rates are in [0, 1] and do not increase with the level. A rate is NaN if there are no
-        cases of its kind.
+        Share of the cases with the event in which users act, and share of the cases without the
+        event in which users act. The rates are in [0, 1] and do not increase with the level. The
+        hit rate is NaN if no case has the event, and the false alarm rate if all cases have it.
 
     Raises
     ------
@@ -200,7 +206,8 @@ def economic_value(
     Parameters
     ----------
     probabilities, events : array of float, shape (..., n)
-        Forecasts in [0, 1], and 1 if the event happened, else 0; NaN marks a missing case.
+        Forecast probabilities in [0, 1]; events are 1 if the event happened, else 0. NaN marks a
+        missing case.
     cost_loss : array_like, shape (k,)
         Cost of protection divided by the avoided loss, in (0, 1).
 
@@ -229,8 +236,8 @@ def economic_value(
               {\min(\alpha, s) - s \alpha}
 
     The potential value is the maximum of V over all levels of probability. A recalibration could
-    reach the potential value, except for a small part that is due to chance. The cost is O(n log n
-    + k n) per location.
+    raise the value to almost the potential value; the small difference is due to chance. The cost
+    is O(n log n + k n) per location.
 
     References
     ----------
@@ -267,7 +274,7 @@ def _values(p: FloatArray, happened: FloatArray, ratios: FloatArray) -> FloatArr
     per_case = np.where(usable, n, np.nan)[:, np.newaxis]
     hits = np.cumsum(np.where(known, event, 0.0), -1) / per_case
     alarms = np.cumsum(np.where(known, 1.0 - event, 0.0), -1) / per_case
-    # Users act in all cases with a probability, or in none of them.
+    # Users act in all cases with the same probability, or in none of them.
     ends = known.copy()
     ends[:, :-1] &= ~known[:, 1:] | (ranked[:, 1:] != ranked[:, :-1])
     base = hits[:, -1:] if p.shape[-1] else np.full((len(p), 1), np.nan)
@@ -289,7 +296,8 @@ class Discrimination(NamedTuple):
     score: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; its mean has the standard error of the score"""
+    """(..., n) influence of each case; the mean influence and the score have the same standard
+    error"""
 
 
 def generalised_discrimination(
@@ -322,15 +330,15 @@ def generalised_discrimination(
     -----
     For two cases i and j with different observations, the forecasts predict which observation is
     larger. They predict that the observation of j is larger if a random member of j exceeds a
-    random member of i with more than even odds; ties count half [2]_. The score is the share of
-    pairs with a right prediction; even odds count half. The score ignores pairs with equal
-    observations. If observations are events, 0 or 1, and forecasts are single numbers, the score is
-    the area under the ROC curve [1]_. A monotone transform of all forecasts does not change the
-    score, so neither a bias nor a common error of the spread changes it.
+    random member of i with more than even odds; equal members count half [2]_. The score is the
+    share of pairs with a right prediction; a pair with even odds counts half. The score ignores
+    pairs with equal observations. If observations are events, 0 or 1, and forecasts are single
+    numbers, the score is the area under the ROC curve [1]_. A monotone transform of all forecasts
+    does not change the score, so neither a bias nor a common error of the spread changes it.
 
-    The influence of a case is the projection of a U statistic: twice the difference between the
-    number of right pairs of the case and the number expected from the score, divided by the mean
-    number of pairs of a case. The :func:`~xrecal.arrays.standard_error` of the influence, with
+    The influence of a case is the projection of a U statistic. It is twice the difference between
+    the number of right pairs of this case and the number expected from the score, divided by the
+    mean number of pairs of a case. The :func:`~xrecal.arrays.standard_error` of the influence, with
     cases in order of time, allows for autocorrelation. The cost is O(n² m) per location.
 
     References
@@ -422,7 +430,7 @@ def _fill_pairs(
 
 @inner
 def _odds(x, own, z, other):  # type: ignore[no-untyped-def]
-    """Return P(a member of x (m,) is larger than a member of z (m,)), plus half of P(tie)."""
+    """Return P(a member of x (m,) exceeds a member of z (m,)), plus half of P(both are equal)."""
     odds, below, i, k, m = 0.0, 0.0, 0, 0, x.size
     while i < m:
         value, mass, tied = x[i], 0.0, 0.0

@@ -38,9 +38,9 @@ def error_spread(
 
     Notes
     -----
-    The score is proper [1]_. It is the squared difference between the squared error and the squared
-    error that the moments predict. A single large error enters with its fourth power, so use the
-    mean over many cases.
+    The score is proper [1]_. It is the squared difference between the squared error and its value
+    predicted from the moments. The score contains the fourth power of the error, so a single large
+    error decides a mean over few cases.
 
     References
     ----------

@@ -22,13 +22,13 @@ def brier_score(
     observations : array of float, shape (...)
         Observations, in any unit.
     probabilities : array of float, shape (..., k)
-        Forecasts p of P(Y > threshold), in [0, 1].
+        Forecast probabilities p that the observation exceeds the threshold, in [0, 1].
     thresholds : array_like, shape (k,) or (..., k)
         Thresholds, in the unit of the observations; the event is y > threshold.
     n_members : array_like, broadcast to ``observations``, optional
-        Number m of equally likely members, if p is the share of members above the threshold. The
-        function then returns the fair score: the expected score if the ensemble had infinitely many
-        members.
+        Number m of equally likely members. If it is given, p must be the share of members above the
+        threshold, and the function returns the fair score: the expected score if the ensemble had
+        infinitely many members.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def ranked_probability_score(
     observations : array of float, shape (...)
         Observations, in any unit; a value on an edge is in the category below the edge.
     probabilities : array of float, shape (..., K - 1)
-        Forecasts of P(Y > edge), in [0, 1].
+        Forecast probabilities that the observation exceeds an edge, in [0, 1].
     edges : array_like, shape (K - 1,) or (..., K - 1)
         Edges that do not decrease, in the unit of the observations.
     n_members : array_like, broadcast to ``observations``, optional

@@ -14,7 +14,8 @@ from xrecal.typing import FloatArray, IntArray
 from .quantile_scores import quantile_score
 
 NEAR = 1e-6
-"""Tolerance for the sum of two partners, which is one; levels may have single precision."""
+"""Two levels are partners if their sum differs from one by at most this; levels may have single
+precision."""
 
 
 class Coverage(NamedTuple):
@@ -50,10 +51,10 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
 
     Notes
     -----
-    Compare the share with the level of the interval. For n independent cases, the standard
-    deviation of the share is sqrt(level (1 - level) / n). An observation on the end of an interval
-    is inside, so intervals that end at a bound (no rain) have a coverage above their level. The
-    cost is O(n) per location.
+    Compare the share with the level of the interval. For n independent cases and a calibrated
+    forecast, the standard deviation of the share is sqrt(level (1 - level) / n). An observation on
+    the end of an interval counts as inside. So intervals that end at a bound, such as no rain, have
+    a coverage above their level. The cost is O(n) per location.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
         known = np.isfinite(y[block]) & ~(np.isnan(start[block]) | np.isnan(end[block]))
         inside = (start[block] <= y[block]) & (y[block] <= end[block])
         coverage[block] = mean_of_known(inside, known)
-        with np.errstate(invalid="ignore"):  # both ends at the same infinity
+        with np.errstate(invalid="ignore"):  # both ends may be infinite
             span = end[block].astype(np.float64) - start[block]
         width[block] = mean_of_known(span, known)
         n_cases[block] = known.sum(-1)
@@ -158,9 +159,9 @@ def weighted_interval_score(
 
     Notes
     -----
-    The score equals twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels, and
-    the function computes it this way. It does not sort crossing quantiles. For many equally spaced
-    levels, the score is close to the CRPS.
+    The function computes the score as twice the mean of :func:`~xrecal.arrays.quantile_score` over
+    the levels, which is equal. It does not sort quantiles that are in the wrong order. For many
+    equally spaced levels, the score is close to the CRPS.
 
     References
     ----------
@@ -178,7 +179,7 @@ def weighted_interval_score(
 
 
 def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
-    """Return levels as a float64 array of one axis; raise ValueError unless they suit the WIS."""
+    """Return levels as a float64 array of one axis; raise ValueError unless the WIS allows them."""
     levels = check_levels(levels)
     paired = has_partner(levels)
     ascending = np.sort(levels)

@@ -24,10 +24,10 @@ from .crps import check_shape
 
 LOG_SQRT_2_PI = 0.5 * math.log(2.0 * math.pi)
 
-# Quartiles count as equal if they differ by less than this share of the standard deviation.
+# Two quartiles count as equal if they differ by less than this share of the standard deviation.
 SAME_QUARTILES = 1e-9
 
-# Number of bandwidths from which on squares overflow.
+# Distances of at least this number of bandwidths have squares that overflow.
 FARTHEST = 1e150
 
 
@@ -51,10 +51,10 @@ def log_score(
     -------
     array of float64, shape of ``observations``
         :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, without a unit, with the density in 1/u.
-        The score may be negative; smaller is better. Equal members, or a single member, are a point
-        mass: the score is NaN if they equal the observation, else inf. The score is also NaN if the
-        observation is not finite, if all members are missing, if a weight is NaN, or if an infinite
-        member has positive weight.
+        The score may be negative; smaller is better. If all members are equal, or if there is only
+        one, they are a point mass: the score is NaN if the observation equals this value, else inf.
+        The score is also NaN if the observation is not finite, if all members are missing, if a
+        weight is NaN, or if an infinite member has positive weight.
 
     Raises
     ------
@@ -67,14 +67,14 @@ def log_score(
     s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, the bandwidth
     depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective
     number of members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is
-    the mean of the members over a part 1/m of the mass [3]_. With equal weights, these are the
-    number of members, the sample standard deviation and the usual quartiles, interpolated between
-    members.
+    the mean of the members over a range of levels of width 1/m [3]_. With equal weights, these are
+    the number of members, the sample standard deviation and the usual quartiles, interpolated
+    between members.
 
     The score depends on the bandwidth, most of all for small ensembles and for observations outside
     the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the
-    variable, such as dry members, are a point mass; kernels spread this mass to both sides of the
-    bound.
+    variable, such as dry members, are a point mass. The kernels wrongly spread this mass to both
+    sides of the bound.
 
     The cost is O(n log n) for a forecast that has its own members.
 
@@ -121,9 +121,9 @@ def quantile_log_score(
     Returns
     -------
     array of float64, shape (...)
-        :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z at
-        levels τ that enclose the observation. The score has no unit, with the density in 1/u, and
-        may be negative; smaller is better. It is inf for an observation below or above all
+        :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the two neighbouring quantiles
+        z, at the levels τ, that enclose the observation. The score has no unit, with the density in
+        1/u, and may be negative; smaller is better. It is inf for an observation below or above all
         quantiles. It is NaN if several quantiles equal the observation, if the observation or a
         quantile is infinite, if the observation is missing, or if there are fewer than two
         quantiles.
@@ -135,12 +135,12 @@ def quantile_log_score(
 
     Notes
     -----
-    The density belongs to the distribution function that is linear between the levels, as in
-    :func:`~xrecal.arrays.quantile_pit`. The position of the mass beyond the outermost levels is
-    unknown, so every observation there has the score inf; give levels near 0 and 1. An observation
-    that equals one quantile belongs to the interval above this quantile, or to the interval below
-    if it is the highest quantile. The function sorts crossing quantiles first. The cost is O(m log
-    m) per forecast.
+    The density is the slope of a CDF that is linear between quantiles, as in
+    :func:`~xrecal.arrays.quantile_pit`. The quantiles do not show where the mass beyond the
+    outermost levels lies. So every observation beyond the outermost quantiles has the score inf;
+    give levels near 0 and 1. An observation that equals one quantile belongs to the interval above
+    this quantile, or to the interval below if it is the highest quantile. The function first sorts
+    quantiles that are in the wrong order. The cost is O(m log m) per forecast.
 
     References
     ----------
@@ -187,7 +187,7 @@ def normal_log_score(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Compute the log score of normal distributions, or of mixtures of them.
+    r"""Compute the log score of normal distributions, or of mixtures of normal distributions.
 
     Parameters
     ----------
@@ -271,10 +271,10 @@ def censored_normal_log_score(
     Returns
     -------
     ndarray of float64, shape (...)
-        For an observation between the bounds, the score of :func:`normal_log_score`; for an
-        observation outside the bounds, inf. On a bound the score is NaN, because a point mass has
-        no density. The score is also NaN if an argument is NaN, or if a location, scale or
-        observation is infinite.
+        The score of :func:`normal_log_score` for an observation between the bounds, and inf for an
+        observation outside the bounds. For an observation on a bound the score is NaN, because a
+        point mass has no density. The score is also NaN if an argument is NaN, or if a location,
+        scale or observation is infinite.
 
     Raises
     ------
@@ -284,9 +284,9 @@ def censored_normal_log_score(
 
     Notes
     -----
-    A mean without NaN counts only observations between the bounds, so it ignores the probability
-    that the forecast gives to a bound; :func:`~xrecal.arrays.censored_normal_crps` takes all cases
-    into account.
+    A mean that leaves out NaN does not count observations on a bound, so it does not judge the
+    probability that the forecast gives to a bound. :func:`~xrecal.arrays.censored_normal_crps`
+    judges it, too.
 
     Examples
     --------
@@ -303,9 +303,9 @@ def censored_normal_log_score(
 def _fill_log_scores(
     observations: Matrix, support: Matrix, mass: Cube, order: IndexMatrix, out: OutMatrix
 ) -> None:
-    """Fill scores (L, T) of supports (L, n) with weights (L, T, n).
+    """Compute scores (L, T) of ensembles with members (L, n) and weights (L, T, n).
 
-    ``order`` (L, n) sorts supports.
+    ``order`` (L, n) has the positions of the members in ascending order.
     """
     values, shares = np.empty(support.shape[1]), np.empty(support.shape[1])
     for cell in range(support.shape[0]):
@@ -322,7 +322,7 @@ def _fill_log_scores(
 
 @inner
 def _log_score(y: float, values: Any, shares: Any) -> Any:
-    """Return the log score of ascending members (n,) with shares (n,) that sum to one."""
+    """Return the log score of ascending members (n,) with weights (n,) that sum to one."""
     width = _bandwidth(values, shares)
     if not width > 0.0:
         return np.nan if values[0] <= y <= values[-1] else np.inf
@@ -332,8 +332,8 @@ def _log_score(y: float, values: Any, shares: Any) -> Any:
     z, density = nearest / width, 0.0
     if z > FARTHEST:
         return np.inf
-    # Densities are relative to the kernel at the nearest member, so that they do not vanish far
-    # out.
+    # Densities are divided by the kernel at the nearest member, so that they do not become 0 far
+    # away from all members.
     for i in range(values.size):
         apart = abs(values[i] - y)
         beyond = (apart - nearest) / width * ((apart + nearest) / width)
@@ -343,15 +343,16 @@ def _log_score(y: float, values: Any, shares: Any) -> Any:
 
 @inner
 def _bandwidth(values: Any, shares: Any) -> Any:
-    """Return Silverman's bandwidth for ascending members (n,) with shares (n,); 0 if all are equal.
+    """Return Silverman's bandwidth for ascending members (n,) with weights (n,).
 
-    The function subtracts the lowest member first, so that equal members stay equal after rounding.
+    The result is 0 if all members are equal. The function subtracts the lowest member first, so
+    that rounding does not make equal members different.
     """
     lowest, mean, variance, others, part = values[0], 0.0, 0.0, 0.0, 0.0
     for i in range(values.size):
         mean += shares[i] * (values[i] - lowest)
         part += shares[i] * shares[i]
-        others += shares[i] * (1.0 - shares[i])  # 1 - part, without loss of digits
+        others += shares[i] * (1.0 - shares[i])  # 1 - sum of squares, without loss of digits
     for i in range(values.size):
         variance += shares[i] * (values[i] - lowest - mean) ** 2
     if not (variance > 0.0 and others > 0.0):

@@ -1,4 +1,4 @@
-"""Scores of fields: members that belong together at several places."""
+"""Scores of fields: forecasts whose members are joint values at several places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def energy_score(
     members : array of float, shape (..., d, m)
         Members, along the last axis; the leading axes broadcast with the axes of the observations.
     weights : array of float, shape (..., m), optional
-        Weights >= 0 of whole members, which the function normalises; equal by default.
+        Weights >= 0; each member has one weight for all places. The function normalises them; equal
+        by default.
 
     Returns
     -------
@@ -42,8 +43,8 @@ def energy_score(
     -----
     A place is usable if its observation is known and at least one member has a value there. A
     member is usable if it has values at all usable places. If two forecasts are missing at
-    different places, their scores are not comparable: give both forecasts the same mask first. The
-    cost is O(m² d) per case.
+    different places, their scores are not comparable: first set both to NaN wherever one is
+    missing. The cost is O(m² d) per case.
 
     References
     ----------
@@ -73,14 +74,14 @@ def variogram_score(
     observations, members, weights
         As for :func:`energy_score`.
     order : float
-        Order p > 0 of the variogram.
+        Power p > 0 of the absolute differences between places.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\sum_{i,j} (|y_i - y_j|^p - \sum_k w_k |x_{ki} - x_{kj}|^p)^2` over all pairs of
         places, each in both orders [1]_. It is >= 0, in the unit of the members to the power of 2p.
-        The score is NaN in the cases given in :func:`energy_score`.
+        The score is NaN where :func:`energy_score` is NaN.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def _score(
     weights: FloatArray | None,
     *settings: float,
 ) -> FloatArray:
-    """Compute scores (...) in blocks of cases; whole copies would fill memory."""
+    """Compute scores (...) for some cases at a time; copies of all cases would fill memory."""
     y, x = np.asarray(observations), np.asarray(members)
     w = np.ones(1) if weights is None else np.asarray(weights)
     if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-2]:
@@ -124,7 +125,7 @@ def _score(
             f"observations (..., d) of shape {y.shape} do not fit members (..., d, m) of shape "
             f"{x.shape}{'; members come last: use np.swapaxes(members, -1, -2)' if swapped else ''}"
         )
-    x = np.swapaxes(x, -1, -2)  # distances run over the places of a member
+    x = np.swapaxes(x, -1, -2)  # places come last, for the distances
     m, d = x.shape[-2:]
     if weights is not None and w.shape[-1:] != (m,):
         raise ValueError(f"weights of shape {w.shape} do not fit {m} members; they need (..., m)")
@@ -141,7 +142,7 @@ def _score(
 
 @inner
 def _places(observed: Any, members: Any, used: Any) -> int:
-    """Write the positions of usable places to ``used``; return their number."""
+    """Write the positions of usable places to ``used``; return how many there are."""
     n = 0
     for j in range(observed.size):
         given = False
@@ -155,7 +156,7 @@ def _places(observed: Any, members: Any, used: Any) -> int:
 
 @inner
 def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
-    """Fill normalised weights of usable members, 0 for others; return True if there are any."""
+    """Write normalised weights, or 0 for unusable members; return True if one is usable."""
     total = 0.0
     for i in range(weights.size):
         complete = True
@@ -172,7 +173,7 @@ def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
 
 @inner
 def _distance(a: Any, b: Any, places: Any) -> Any:
-    """Return the Euclidean distance over places."""
+    """Return the Euclidean distance between two fields at usable places."""
     total = 0.0
     for j in places:
         total += (a[j] - b[j]) ** 2
@@ -203,7 +204,7 @@ def _fill_energy(observations: Matrix, members: Cube, weights: Matrix, out: OutV
 
 @inner
 def _power(difference: float, order: float) -> Any:
-    """Return the absolute difference to a power; the usual power, a root, is much faster."""
+    """Return a power of the absolute difference; the usual power ½ takes a fast branch."""
     size = abs(difference)
     return np.sqrt(size) if order == 0.5 else size**order
 
@@ -222,7 +223,7 @@ def _fill_variogram(
         if places.size == 0 or not _shares(x, weights[row], places, share):
             continue
         used = 0
-        for i in range(m):  # usable members side by side, for the inner loops
+        for i in range(m):  # usable members lie side by side in memory
             if share[i] > 0:
                 share[used] = share[i]
                 for j in range(places.size):

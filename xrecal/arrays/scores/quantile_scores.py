@@ -86,7 +86,7 @@ def quantile_weighted_crps(
     *,
     weighting: str = "center",
 ) -> FloatArray:
-    r"""Compute the CRPS of the empirical distribution with more weight on some quantiles.
+    r"""Compute the CRPS of ensembles with more weight on some quantiles.
 
     Parameters
     ----------
@@ -100,9 +100,8 @@ def quantile_weighted_crps(
     -------
     array of float64, shape of ``observations``
         :math:`\int_0^1 2 (1\{y \le q_\tau\} - \tau)(q_\tau - y) \, v(\tau) \, d\tau \ge 0` in the
-        unit of the members, smaller is better. The score is NaN in the cases given in
-        :func:`~xrecal.arrays.crps`. The CRPS equals two sums of scores: tails + 4 center, and upper
-        + lower + 2 center.
+        unit of the members, smaller is better. The score is NaN where :func:`~xrecal.arrays.crps`
+        is NaN. The CRPS equals the scores tails + 4 center, and also upper + lower + 2 center.
 
     Raises
     ------
@@ -113,8 +112,8 @@ def quantile_weighted_crps(
     -----
     The function computes the score exactly, by integration by parts: :math:`\int_{-\infty}^y
     P(F(z)) \, dz + \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau)
-    \, d\tau` and :math:`\bar P` the same integral of :math:`v(1 - \tau)`. The cost is O(n log n)
-    per forecast, or O(n) if forecasts share members.
+    \, d\tau` and with :math:`\bar P`, the same integral with :math:`v(1 - \tau)` instead of
+    :math:`v(\tau)`. The cost is O(n log n) per forecast, or O(n) if forecasts share members.
 
     References
     ----------
@@ -139,7 +138,7 @@ def quantile_weighted_crps(
 
 
 def _polynomials(weighting: str) -> tuple[FloatArray, FloatArray]:
-    """Return the coefficients of u², u³ and u⁴ in P, for the weights at u and at 1 - u."""
+    """Return the coefficients of u², u³ and u⁴ in the polynomials P and P bar of the Notes."""
     if weighting not in WEIGHTINGS:
         names = ", ".join(repr(name) for name in WEIGHTINGS)
         raise ValueError(f"weighting is {weighting!r}; give one of {names}")
@@ -166,8 +165,8 @@ def _fill_weighted_crps(
 ) -> None:
     """Fill scores (L, T) of supports (L, n) with weights (L, T, n).
 
-    The function walks through the members from both ends to the observation. Each sum starts in a
-    tail, so a small probability keeps its digits.
+    The function goes through the members from both ends to the observation. Each sum of weights
+    starts in a tail, so a small probability keeps its digits.
     """
     n = support.shape[1]
     z = np.empty(n)

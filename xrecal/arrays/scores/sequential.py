@@ -1,4 +1,4 @@
-"""Sequential comparison of two forecasts; its evidence is valid after every case."""
+"""Sequential comparison of two forecasts: users may look at the evidence after every case."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from xrecal.arrays.rows import as_rows, double_blocks
 from xrecal.typing import FloatArray
 
 MOST = 0.5
-"""Largest bet; one case lowers the e-value at most by this share."""
+"""Largest bet: one case lowers the e-value by at most this share."""
 
 PSEUDO_SQUARES = 1.0
-"""Sum of squares before the first case; ten gains of a third of their bounds add as much."""
+"""Initial value of the sum of squares that limits the bets. Ten cases whose gain is a third of its
+bound add about as much."""
 
 
 def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) -> FloatArray:
-    r"""Compute e-values: evidence that a forecast is better than another, valid after each case.
+    r"""Compute e-values: evidence after each case that a forecast is better than a reference.
 
     Parameters
     ----------
@@ -29,18 +30,18 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
         Score of the reference minus score of the forecast, in successive cases. A missing case
         (NaN) does not change the evidence.
     bound : array of float, shape (..., n)
-        Largest possible size of the gain, known when both forecasts were issued. For the CRPS, it
-        is twice the Wasserstein distance between the two forecasts, :math:`2 \int |F - G|`. The
-        function leaves out cases with a bound of 0.
+        Largest possible size of the gain of each case; it must be known when both forecasts are
+        issued. For the CRPS, it is twice the Wasserstein distance between the two forecasts,
+        :math:`2 \int |F - G|`. The function leaves out cases with a bound of 0.
     lag : int or array of int, shape (...)
         Number of cases between the issue and the verification of a forecast, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n)
-        E-values, at least 0. If the expected gain is at most 0 whenever forecasts are issued, the
-        probability that any e-value reaches :math:`1/\alpha` is at most :math:`\alpha`. All
-        e-values are NaN if there is no case.
+        E-values, at least 0. If the forecast is never better than the reference (expected gain at
+        most 0 at each issue), the probability that any e-value reaches :math:`1/\alpha` is at most
+        :math:`\alpha`. All e-values are NaN if there is no case.
 
     Raises
     ------
@@ -50,8 +51,8 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
     Notes
     -----
     The e-values are products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain divided by
-    its bound [1]_. The bet :math:`\lambda_t`, between 0 and 1/2, is the sum of past :math:`x`,
-    divided by one plus the sum of their squares. Lags work as in
+    its bound [1]_. The bet :math:`\lambda_t` is the sum of past :math:`x`, divided by one plus the
+    sum of their squares, and limited to the range from 0 to 1/2. Lags work as in
     :func:`xrecal.arrays.calibration_e_values`. The cost is O(h n) per location, with the lag h.
 
     References

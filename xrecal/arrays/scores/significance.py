@@ -1,4 +1,4 @@
-"""Skill, standard errors, tests and intervals from paired scores, under serial dependence.
+"""Skill, standard errors, tests and intervals from scores of autocorrelated cases.
 
 The module also computes false discovery rates from p-values of many locations.
 """
@@ -18,7 +18,7 @@ SMALLEST = 3
 """Least number of cases for a standard error."""
 
 ROUNDING = 1e-14
-"""Largest difference, relative to the larger score, at which two scores count as equal."""
+"""Two scores count as equal if they differ by at most this share of the larger score."""
 
 METHODS = ("bh", "by", "holm")
 
@@ -27,15 +27,15 @@ class Skill(NamedTuple):
     """Skill (...) of a forecast, with its uncertainty."""
 
     skill: FloatArray
-    """1 is perfect, 0 equals the reference, negative is worse"""
+    """Skill: 1 is perfect, 0 as good as the reference, below 0 worse"""
     standard_error: FloatArray
-    """standard error of the skill"""
+    """Standard error of the skill"""
     p_value: FloatArray
-    """two-sided p-value of the hypothesis that both mean scores are equal"""
+    """Two-sided p-value of the hypothesis that both mean scores are equal"""
     low: FloatArray
-    """lower end of the interval for the skill"""
+    """Lower end of the interval for the skill"""
     high: FloatArray
-    """upper end of the interval for the skill"""
+    """Upper end of the interval for the skill"""
 
 
 def skill_score(
@@ -76,10 +76,10 @@ def skill_score(
     -----
     The standard error is the standard error of the mean of :math:`s - (\bar s / \bar r) \, r` under
     serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is
-    the delta method for a ratio of means; it needs an accurate mean of the reference. The interval
-    is the skill plus and minus a number of standard errors. This number is the quantile of
-    Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the standard error. The
-    interval is NaN if there are too few cases for their serial dependence.
+    the delta method for a ratio of means. It is accurate only if the mean score of the reference
+    is. The interval is the skill plus and minus a number of standard errors. This number is the
+    quantile of Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the
+    standard error. The interval is NaN if there are too few cases for their serial dependence.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def skill_score(
 
 
 def _apart(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return differences, 0 where they are only rounding errors, which have no dependence."""
+    """Return differences of scores; differences as small as rounding errors become 0."""
     apart = a - b
     return np.where(np.abs(apart) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)), 0.0, apart)
 
@@ -123,16 +123,17 @@ def diebold_mariano(
     ----------
     differences : array of float, shape (..., n)
         Score of a forecast minus score of another forecast in each case, with cases in order of
-        time. The function leaves out NaN cases; their neighbours count as successive.
+        time. The function leaves out NaN cases; the cases before and after such a case then count
+        as successive.
     lag : int, optional
-        Largest distance between two cases whose differences depend on each other, from 0 to n - 1
-        cases. With ``lag``, the function uses the classic test with Bartlett weights [2]_.
+        Largest distance, from 0 to n - 1 cases, at which the differences of two cases still depend
+        on each other. With ``lag``, the function uses the classic test with Bartlett weights [2]_.
     block_length : int, optional
         Number b of successive cases that count as one case, at least 1; 1 means independent cases.
         The function estimates b if ``block_length``, ``lag`` and ``cluster`` are all None.
     cluster : array of int, shape (n,), optional
-        Number of the cluster of each case, such as its winter. Clusters are independent; cases
-        within a cluster need not be.
+        Number of the cluster of each case. A cluster is a group of cases, such as one winter, that
+        may depend on each other; cases of different clusters must be independent.
 
     Returns
     -------
@@ -150,22 +151,21 @@ def diebold_mariano(
 
     Notes
     -----
-    The long-run variance is the mean square of cosine transforms with equal weights, without the
-    mean [1]_,
+    The long-run variance is the mean square of the first :math:`\nu` cosine transforms of the
+    differences [1]_,
 
     .. math:: s^2 = \frac{1}{\nu} \sum_{j=1}^{\nu} \frac{2}{n}
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. The
-    longer cases depend on each other, the larger is b, and the fewer are the degrees of freedom.
-    With b = 1, the test is the t-test. The estimated b is the range of a first-order autoregressive
-    process: 9 at an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is
-    NaN.
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. If the
+    dependence of cases lasts longer, b is larger, and there are fewer degrees of freedom. With b =
+    1, the test is the t-test. The estimate of b assumes a first-order autoregressive process: it is
+    9 at an autocorrelation of 0.6, and 43 at 0.9. If :math:`\nu` is below 3, the p-value is NaN.
 
-    With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The function divides the
-    estimated variance of the mean by the ratio of its expectation to the true variance for
-    independent differences, as in [3]_; t has n - 1 degrees of freedom. Under strong dependence,
+    With a lag, the long-run variance is a sum of autocovariances at the distances k, with the
+    weights :math:`1 - k / (\mathrm{lag} + 1)`. As in [3]_, the function corrects the bias that this
+    sum has for independent differences; t has n - 1 degrees of freedom. Under strong dependence,
     these p-values are too small. With clusters, the variance is computed from the sums of
     deviations in each cluster, and t has one degree of freedom less than the number of clusters.
 
@@ -218,7 +218,7 @@ def standard_error(
     array of float64, shape (...)
         Standard error in the unit of the scores: 0 if all scores are equal, NaN with fewer than 3
         scores or with an infinite score. If there are too few cases for their dependence, the
-        function uses 3 cosines; the standard error is then too small.
+        function uses 3 cosine transforms, and the standard error is too small.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def standard_error(
 
 
 class _Dependence(NamedTuple):
-    """Dependence between cases: at most one field is set; if all are None, it is estimated."""
+    """How cases depend on each other; if all fields are None, a block length is estimated."""
 
     lag: int | None = None
     block_length: int | None = None
@@ -273,7 +273,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Parameters
     ----------
     p_values : array of float, shape (...)
-        p-values in [0, 1] of all tests together; NaN values, such as over the sea, do not count.
+        p-values in [0, 1] of all tests that are made together. NaN values, such as over the sea, do
+        not count as tests.
     method : {"bh", "by", "holm"}
         "bh" is Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps,
         positively dependent. "by" is Benjamini & Yekutieli [2]_, for any dependence, with less
@@ -282,9 +283,9 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        Adjusted p-values in [0, 1], NaN where ``p_values`` are NaN. If you reject in all tests with
-        an adjusted p-value of at most q, the expected share of false rejections is at most q. With
-        "holm", the probability of at least one false rejection is at most q.
+        Adjusted p-values in [0, 1], NaN where ``p_values`` are NaN. If you reject the hypotheses
+        with an adjusted p-value of at most q, at most a share q of these rejections is expected to
+        be false. With "holm", the probability of at least one false rejection is at most q.
 
     Raises
     ------
@@ -294,8 +295,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Notes
     -----
     The results of "bh" and "by" are as in :func:`scipy.stats.false_discovery_control` over all
-    tests. Without adjustment, 5 % of the map of a perfect forecast is significant at 5 % [3]_. The
-    cost is O(N log N) for N tests.
+    tests. Without adjustment, a perfect forecast is rejected at the level 5 % on 5 % of a map [3]_.
+    The cost is O(N log N) for N tests.
 
     References
     ----------
@@ -337,7 +338,7 @@ def _by_holm(p_values: FloatArray) -> FloatArray:
 
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Return scores (..., n) as float64 of one shape; a NaN in one array becomes NaN in all.
+    """Return scores (..., n) as float64 of one shape; a case with a NaN becomes NaN in all.
 
     The error message uses the names of the arguments.
     """
@@ -359,10 +360,10 @@ def mean_of_cases(scores: FloatArray) -> FloatArray:
 
 
 class _Series(NamedTuple):
-    """Scores of L locations without missing scores, in units of the largest absolute score.
+    """Known scores of L locations, in units of the largest absolute score of the location.
 
-    This unit avoids overflow and underflow of squares. In this unit, equal scores are exactly one,
-    so their deviations are exactly zero.
+    This unit avoids overflow and underflow of squares. If all scores of a location are equal, they
+    are exactly 1 or -1 in this unit, so their deviations are exactly zero.
     """
 
     mean: FloatArray
@@ -380,13 +381,13 @@ def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
     if rows.ndim == 0:
         raise ValueError("scores have no axis of cases; give an array of shape (..., n)")
     shape = rows.shape[:-1]
-    if not rows.shape[-1]:  # no case: the same as a missing one
+    if not rows.shape[-1]:  # no cases give the same result as one missing case
         rows = np.full((*shape, 1), np.nan)
     return rows.reshape(int(np.prod(shape)), rows.shape[-1]), shape
 
 
 def _row_blocks(rows: FloatArray) -> Any:
-    """Yield slices of locations whose temporary arrays, about eight of them, fit the workspace."""
+    """Yield slices of locations; about eight temporary arrays of a slice fit into the workspace."""
     return location_blocks(rows.shape[0], 64 * rows.shape[1])
 
 
@@ -408,7 +409,7 @@ def _series(rows: FloatArray) -> _Series:
 def _mean_error(
     series: _Series, rows: FloatArray, how: _Dependence
 ) -> tuple[FloatArray, FloatArray]:
-    """Return standard error, in the unit of the series, and degrees of freedom for means (L,).
+    """Return standard errors of means (L,), in the unit of the series, and degrees of freedom.
 
     Degrees of freedom are NaN if there are too few cases for their dependence.
     """
@@ -474,8 +475,9 @@ def _cluster_error(
 def _long_run_variance(deviation: FloatArray, n: IntArray, b: IntArray) -> FloatArray:
     """Return the Bartlett estimate (L,): mean square of the sums over b successive deviations.
 
-    Two cases k apart share b - k of the windows of length b that slide over the series and its
-    ends; this gives the weights. Differences of running totals cost O(n) for any b.
+    Windows of b successive cases slide over the series and beyond its ends. Two cases k apart are
+    together in b - k windows; this gives the weights. The function computes sums over windows as
+    differences of running totals, in O(n) for any b.
     """
     total = _running_total(deviation)
     last = deviation.shape[1]

@@ -44,9 +44,9 @@ def spread_skill(
     Parameters
     ----------
     mean, variance : array of float, shape (..., n)
-        Mean and variance of each forecast distribution. The variance of an ensemble has the
-        denominator m, as the square of :func:`xrecal.arrays.weighted_std` has. Cases are in order
-        of time, which the standard error needs.
+        Mean and variance of each forecast distribution. For ensembles, give the variance with the
+        denominator m, which is the square of :func:`xrecal.arrays.weighted_std`. Cases must be in
+        order of time for the standard error.
     observations : array of float, shape (..., n)
         Observations, in the unit of the mean. The function leaves out a case with NaN or infinity
         in any array.
@@ -55,8 +55,8 @@ def spread_skill(
     n_members : int or array of int, broadcast to shape (..., n), optional
         Number m of members of plain ensembles. The function multiplies their variance by (m + 1) /
         (m - 1), see Notes, and leaves out cases with fewer than 2 members. By default, the function
-        does not change the variance; this is right for distributions, such as a normal distribution
-        or a weighted ensemble.
+        does not change the variance. Use the default for forecasts that are not plain ensembles,
+        such as normal distributions or weighted ensembles.
 
     Returns
     -------
@@ -75,12 +75,12 @@ def spread_skill(
 
     Notes
     -----
-    If observation and m members are drawn from one distribution of variance :math:`\sigma^2`, the
-    squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2` on average, and the
-    variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. The function multiplies the
-    variance by the ratio of these two factors, which makes spread and error equal on average [1]_.
-    The result is the usual unbiased variance times (m + 1) / m. The spread is the root of a mean of
-    variances, not a mean of standard deviations. The cost is O(n log n) per location.
+    Let the observation and m members be random draws from one distribution of variance
+    :math:`\sigma^2`. Then the squared error of the ensemble mean is :math:`\frac{m + 1}{m}
+    \sigma^2` on average, and the variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`.
+    The function multiplies the variance by (m + 1) / (m - 1), which makes both equal on average
+    [1]_. The result is the usual unbiased variance times (m + 1) / m. The spread is the root of a
+    mean of variances, not a mean of standard deviations. The cost is O(n log n) per location.
 
     References
     ----------
@@ -115,7 +115,10 @@ def spread_skill(
 
 
 def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
-    """Return the factor (m + 1) / (m - 1) of variances (..., n); 1 without m, NaN for m below 2."""
+    """Return the factor (m + 1) / (m - 1) of variances (..., n); NaN for m below 2.
+
+    Without ``n_members`` it is 1.
+    """
     if n_members is None:
         return np.broadcast_to(1.0, shape)
     m = np.asarray(n_members, dtype=np.float64)
@@ -134,7 +137,7 @@ def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArr
 def _by_bin(
     variances: FloatArray, squares: FloatArray, known: npt.NDArray[np.bool_], bins: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return spread, rmse and counts (L, bins) of cases (L, n), sorted by their variance."""
+    """Return spread, RMSE and numbers of cases (L, bins), of cases (L, n) sorted by variance."""
     order = np.argsort(np.where(known, variances, np.nan), axis=-1, kind="stable")
     count = known.sum(-1, keepdims=True)
     place = np.empty(order.shape, np.int64)
