@@ -66,15 +66,15 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         """Add cases to the model without a new fit.
 
         The model then uses the new cases in its forecasts, too. If the weights of cases decrease
-        with age (half-life), age counts from the newest case. All choices of cross-validation stay
-        the same: ridge, bandwidth, strength of covariates, support, centre, half-life and bounds of
-        a CKME, weights and tails of a LinearPool, and the places and leads of a pooled fit. Methods
-        without such choices become equal to a new fit to all cases: EMOS, climatology, PIT,
-        conformal margins, IDR except the coefficients of its covariates, and in a pool all methods
-        except CKMEs. They equal this fit up to rounding; EMOS in a pool equals it to about 1e-9,
-        because of its optimiser. Cases may come one at a time or many at once. Fit again from time
-        to time, so that the choices use all cases. An OnlinePool fits again by itself, and updates
-        its weights after each case, in order.
+        with age (half-life), age counts from the newest case. An update keeps everything that
+        cross-validation has chosen: ridge, bandwidth, strength of covariates, support, centre,
+        half-life and bounds of a CKME, weights and tails of a LinearPool, and the places and leads
+        of a pooled fit. Methods without such choices become equal to a new fit to all cases, up to
+        rounding: EMOS, climatology, PIT, conformal margins, IDR except the coefficients of its
+        covariates, and in a pooled fit all methods except CKMEs. EMOS in a pooled fit equals a new
+        fit only to about 1e-9, because of its optimiser. Cases may come one at a time or many at
+        once. Fit again from time to time, so that the choices use all cases. An OnlinePool fits
+        again by itself, and updates its weights after each case, in order.
 
         You may pass cases again; the model recognises them by their labels. A case does not change
         if its new observation is missing, or equals the known observation. The model adds an

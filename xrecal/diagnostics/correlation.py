@@ -44,7 +44,8 @@ def anomaly_correlation(
     climatology : float or DataArray, optional
         Values from which anomalies are measured, in the unit of the variable. They may vary with
         location, date or part of the year, such as ``observations.groupby("time.month").mean()``;
-        see :func:`xrecal.products.probabilities.exceedance`. By default, the means over the cases.
+        see :func:`xrecal.products.probabilities.exceedance`. By default, the forecast means are
+        compared with their own mean over the cases, and the observations with theirs.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...). If you
         name the dimensions of places, the result is the pattern correlation of each date.

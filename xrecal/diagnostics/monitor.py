@@ -61,8 +61,8 @@ def monitor(
         See :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
     dim : hashable or sequence of hashable, optional
         The calibration dimension (time, init, ...). If not given, xrecal recognises it. You may add
-        dimensions of locations: the result is then the mean evidence of these locations, as
-        evidence on the region.
+        dimensions of locations: the result is then the mean e-value of these locations, which is
+        evidence on the whole region.
     alpha : float
         Largest probability, in (0, 1), of an alarm before the next restart if forecasts are
         calibrated, however late this restart is.
@@ -70,7 +70,8 @@ def monitor(
         For calibrated forecasts, the mean number of cases between false detections of a change is
         at least ``run_length``. 3650 cases are ten years of daily forecasts.
     restart : "year", int or None
-        The e-value restarts at each calendar year, after this number of cases, or never (None).
+        When the e-value restarts: with each calendar year, after this number of cases, or never
+        (None).
     lag : int, optional
         Number of cases between issue and verification, at least 1. By default, xrecal finds this
         lag from the labels of starts and leads. If forecasts have no leads, the lag is 1: each
@@ -153,7 +154,7 @@ def monitor(
 
 
 def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
-    """Return the dimension of time, and all dimensions that a task needs whole, time last."""
+    """Return the dimension of time, and all dimensions that a task needs in one chunk."""
     time, dims = evidence.pairs.dim, evidence.dims
     if time not in dims:
         raise ValueError(
@@ -204,7 +205,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
 
 
 def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
-    """Return the labels of the cases, or their positions; a missing value follows as last label."""
+    """Return the labels of the cases, or their positions, and after them one missing value."""
     index = pit.indexes.get(time)
     labels = np.arange(pit.sizes[time]) if index is None else index.to_numpy()
     none = np.array([None])

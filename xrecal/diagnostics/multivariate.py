@@ -35,7 +35,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 """Numbers by which the variables of a vector are divided."""
 
 FieldScore: TypeAlias = Callable[..., FloatArray]
-"""Function that scores (...) observations (..., d), members (..., d, m), weights (..., m)."""
+"""Function from observations (..., d), members (..., d, m), weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members, and members that lack other places, are left out"
 
@@ -51,7 +51,7 @@ def energy_score(
     scale: Scale = None,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Compute the energy score of fields: the CRPS, with Euclidean distances between fields.
+    r"""Compute the energy score of fields: a CRPS with distances between whole fields.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def energy_score(
     ------
     ValueError
         If dimensions, labels or units of the inputs do not match, or if Dask has a field in several
-        chunks. Also if the forecast has no joint distribution of places (quantiles, normal
-        distributions, weights of each place): then make members with ``model.members(forecast, n,
-        coherence=...)``.
+        chunks. Also if the forecast has no joint distribution of places, as with quantiles, normal
+        distributions, or weights that differ between places: then make members with
+        ``model.members(forecast, n, coherence=...)``.
 
     Notes
     -----

@@ -157,9 +157,9 @@ def pit_histogram(
     Returns
     -------
     Dataset
-        Over ``pit_bin`` (the middle of each bin) and locations ``n_in_bin``, the number of cases;
-        ``frequency``, this number relative to that of a flat histogram. The frequency is 1
-        everywhere for calibrated forecasts, largest in the middle if forecasts are too wide, and
+        Over ``pit_bin`` (the middle of each bin) and locations: ``n_in_bin``, the number of cases
+        in the bin; ``frequency``, this number divided by that of a flat histogram. The frequency is
+        1 everywhere for calibrated forecasts, largest in the middle if forecasts are too wide, and
         largest at both ends if forecasts are too narrow. Over locations: ``n_cases`` and
         ``status``.
 
@@ -226,11 +226,11 @@ def pit_test(
     Returns
     -------
     Dataset
-        Over locations ``statistic`` in [0, 1], the largest distance between the distribution of the
-        PIT and the uniform distribution; ``p_value``, exact for independent cases;
+        Over locations: ``statistic`` in [0, 1], the largest distance between the distribution of
+        the PIT and the uniform distribution; ``p_value``, exact for independent cases;
         ``block_length``, the number of successive cases that counted as one, if this is not fixed
         to 1; ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value is
-        also NaN if the cases are too few because they depend on each other; the status reports
+        also NaN if there are too few cases, as dependent cases count as fewer; the status reports
         this.
 
     Raises

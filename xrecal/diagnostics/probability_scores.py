@@ -197,7 +197,8 @@ def quantile_score(
     DataArray or Dataset
         :math:`(1\{y \le x\} - q) (x - y) \ge 0` of each case in the unit of the variable, where x
         is the forecast's quantile at level q and y is the observation. With several levels, the
-        result has a dimension ``quantile``. Twice the mean score over all levels is the CRPS.
+        result has a dimension ``quantile``. Twice the mean of the scores over all levels between 0
+        and 1 is the CRPS.
 
     Raises
     ------

@@ -77,8 +77,8 @@ def rank_histogram(
     Notes
     -----
     The histogram is flat if members and observation are exchangeable, whatever the number of
-    members. The histogram leaves out cases with a missing member, because their ranks are among
-    fewer members. If a member is missing in every case, remove it first:
+    members. The histogram leaves out cases with a missing member, because fewer members give the
+    ranks another range. If a member is missing in every case, remove it first:
     ``forecast.dropna("member", how="all")``. The chi-square test needs about 5 cases for each rank,
     and independent cases. The cost is O(m) for each forecast of m members.
 
@@ -136,7 +136,7 @@ def rank_of(
     *location: IntArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Return ranks (L, T) among members; the random numbers of ``pit_of`` decide between ties."""
+    """Return ranks (L, T) among members; the random numbers of ``pit_of`` rank equal values."""
     from xrecal.arrays.calibration.ranks import observation_ranks
 
     uniform = uniform_of(seed, cases, location)

@@ -63,7 +63,7 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
 
 
 def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
-    """Return the events of :func:`read_events` for thresholds that have been read."""
+    """Return the events of :func:`read_events` for thresholds in the form ``Thresholds``."""
     form = evidence.form
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
@@ -105,9 +105,9 @@ def reliability(
     -------
     Dataset
         Over cases, locations and ``threshold`` (if there are several): ``probability``, as issued,
-        and ``conditional_probability``, the probability of the event given the issued one, in [0,
-        1]. It is the isotonic regression of events on issued probabilities; plotted against
-        ``probability``, it gives the reliability diagram. Over locations and threshold:
+        and ``conditional_probability``, the probability of the event given the issued probability,
+        in [0, 1]. Isotonic regression of events on issued probabilities computes it. A plot of it
+        against ``probability`` is the reliability diagram. Over locations and threshold:
         ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``, three
         numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an input is lazy.
 
@@ -154,7 +154,7 @@ def reliability(
 def reliability_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Return event probabilities given the issued ones, and the parts of the Brier score."""
+    """Return event probabilities given issued probabilities, and the parts of the Brier score."""
     conditional, *parts, score = evidence.over_cases(
         _probability_parts,
         probability,

@@ -183,7 +183,7 @@ def rpss(
 
 
 def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
-    """Return the edges of a forecast of categories, or else those that the user gave."""
+    """Return the edges of a forecast of categories, or else the edges that the user gave."""
     if own is None and edges is None:
         raise ValueError(
             "edges are needed, such as edges=[0.0, 5.0] or the two terciles: only forecasts of "
@@ -208,7 +208,7 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Return ranked probability scores of probabilities, or if None, of the shares of cases.
+    """Return ranked probability scores of fixed probabilities; if None, of the shares of cases.
 
     With ``of_levels``, the edges are quantiles of the climatology, and the probabilities are the
     differences of their levels.
@@ -233,10 +233,11 @@ def ranked_reference(
 def _with_ties(
     above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
 ) -> xr.DataArray:
-    """Return probabilities above edges; where ties contradict them, return shares of the cases.
+    """Return probabilities of values above edges; for tied edges, return shares of the cases.
 
-    Two equal edges, such as the terciles of a dry season, have no values between them. If many
-    observations equal an edge, the levels of quantiles are not the probabilities of the categories.
+    Edges are tied if two edges are equal, or if many observations equal an edge. Two equal edges,
+    such as the terciles of a dry season, have no values between them. If many observations equal an
+    edge, the levels of quantiles are not the probabilities of the categories.
     """
     dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")

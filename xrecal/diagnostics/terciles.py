@@ -43,7 +43,7 @@ LEVELS = (1 / 3, 2 / 3)
 DIGITS = 5
 """Number of decimal places to which float32 probabilities are rounded."""
 ODDS = (1 / 3, 1 / 3, 1 / 3)
-"""Probabilities of the climatological reference."""
+"""Probabilities that the reference, climatology, gives to the three categories."""
 
 _AREA = {
     "roc_area": "area under the ROC curve of the category",
@@ -120,12 +120,13 @@ def tercile_summary(
 
     Notes
     -----
-    These functions describe the parts: :func:`xrecal.products.categories.categories`, :func:`rpss`,
-    :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` plots ``rpss`` of a grid, and
-    :func:`xrecal.plot.tercile_map` plots the probabilities of one date. If ``dim`` contains places,
-    ROC areas and reliability use the cases of all places as one sample, but the RPSS compares with
-    the climatology of each place. If ``edges`` are not given, the terciles contain information that
-    was unknown when forecasts were issued. To avoid this, evaluate
+    The parts of the result are described at these functions:
+    :func:`xrecal.products.categories.categories`, :func:`rpss`, :func:`roc`, :func:`reliability`.
+    :func:`xrecal.plot.skill_map` plots ``rpss`` of a grid, and :func:`xrecal.plot.tercile_map`
+    plots the probabilities of one date. If ``dim`` contains places, ROC areas and reliability use
+    the cases of all places as one sample, but the RPSS compares with the climatology of each place.
+    If ``edges`` are not given, the terciles contain information that was unknown when forecasts
+    were issued. To avoid this, evaluate
     ``hindcast.recal.cross_validate(observations, output="categories")``, whose terciles are
     computed without the predicted cases.
 

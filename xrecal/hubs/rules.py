@@ -80,7 +80,7 @@ def check(table: Table) -> None:
 
 
 def require_readable(given: pd.DataFrame) -> pd.DataFrame:
-    """Convert cells to dates, numbers and labels; raise ValueError for missing or repeated ones."""
+    """Convert cells to dates, numbers and labels; raise ValueError for invalid or repeated rows."""
     needed = [HORIZON, TYPE, ID, VALUE]
     lacking = [name for name in needed if name not in given]
     if origin_of(given) is None:
@@ -103,7 +103,7 @@ def raise_faults(faults: list[str]) -> None:
 
 
 def lines(wrong: pd.Series, text: Callable[[int], str]) -> Iterator[str]:
-    """Yield a line of text for each wrong row, at most ``SHOWN``."""
+    """Yield a line of text for each wrong row, for at most ``SHOWN`` rows."""
     found = wrong.index[wrong.to_numpy(bool)]
     for row in found[:SHOWN]:
         yield f"row {row}: {text(row)}"

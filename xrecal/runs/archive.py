@@ -74,7 +74,7 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """Find the observations known at a start that ``fitted`` lacks or has with other values."""
+        """Find observations, known at a start, that ``fitted`` lacks or has with other values."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
@@ -97,7 +97,7 @@ class Archive:
         return dates.astype("datetime64[us]")
 
     def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
-        """Select the observations of the cases ``at``, by variable.
+        """Select the observations of the cases at the positions ``at``, by variable.
 
         Observations get the coordinate ``valid_time`` of the forecasts if they have the dimensions
         of this coordinate.

@@ -71,7 +71,7 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
 def new_ones(
     old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable
 ) -> xr.DataArray:
-    """Mark observations without a score, or whose score was computed for another value."""
+    """Mark observations that have no score, or a score computed from another value."""
     there = observed.notnull()
     label = f"{name}_observation"
     starts = observed.indexes[dim]

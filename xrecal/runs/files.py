@@ -1,4 +1,4 @@
-"""Inputs of a run: files and stores, their variables, and the blocks for reading them."""
+"""Inputs of a run: files and stores, their variables, and blocks (parts read at one time)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Source:
         return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return path, number of files, bytes and newest date, which change with the file.
+        """Return path, number of files, bytes and newest date, which show if the file has changed.
 
         A run takes this fingerprint before it opens the file, so that it notices later changes.
         """
