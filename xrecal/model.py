@@ -78,12 +78,12 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
 
         You may pass cases again; the model recognises them by their labels. A case does not change
         if its new observation is missing, or equals the known observation. The model adds an
-        observation that was missing, and replaces an observation that differs. With such an
-        observation, the model also stores the new forecast of the case; it keeps known covariates.
-        So you may pass the starts of several past days on each day: each lead then learns as soon
-        as its observation is known. Only a shared fit raises an error for an observation that
-        differs, because it stores sums over cases. The shared CKME in an OnlinePool keeps the first
-        observation.
+        observation that was missing, and replaces an observation that differs. Together with such
+        an observation, the model stores the newly passed forecast of the case, but it keeps
+        covariates that it knows already. So on each day you may pass the starts of several past
+        days again: the fit of each lead then learns a case as soon as its observation is known.
+        Only a shared fit raises an error for an observation that differs, because it stores sums
+        over cases. The shared CKME in an OnlinePool keeps the first observation.
 
         Parameters
         ----------

@@ -75,7 +75,7 @@ def score(session: Session, forecast: str, observations: str, **given: Any) -> R
 
     Each score is the result of the Python function with the same name, over all cases and
     locations. The command computes roc, economic_value, anomaly_correlation and
-    generalised_discrimination at each location, and then averages them over the locations.
+    generalised_discrimination at each location, and then averages each score over the locations.
     --summary tests the calibration at each location.
     """
     run = run_of(session, given)

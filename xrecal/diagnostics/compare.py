@@ -97,7 +97,8 @@ def compare(
         gives a split and such a name: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
         See ``hindcast.recal.cross_validate``. With ``refit``, the models of all methods learn new
-        cases between two fits, by updates. A method with a setting ``refit`` uses its own setting.
+        cases between two fits, by updates. A method whose own setting ``refit`` is given uses that
+        setting instead.
     condition_on : str or tuple of str, optional
         Covariates for all methods whose own ``condition_on`` is None. The reference, climatology,
         gets no covariates.

@@ -72,8 +72,8 @@ def roc(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.

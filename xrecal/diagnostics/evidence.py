@@ -1,7 +1,7 @@
 """Common parts of all diagnostics: read the inputs, count cases, describe the results.
 
 ``read_evidence`` pairs the forecasts of one variable with observations. ``Evidence`` reduces each
-forecast to numbers, combines these over the cases, and makes the Dataset of the result.
+forecast to numbers, combines these numbers over the cases, and makes the Dataset of the result.
 """
 
 from __future__ import annotations

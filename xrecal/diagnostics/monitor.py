@@ -103,8 +103,8 @@ def monitor(
     -----
     The e-value is a product of bets that the PIT is not uniform; see
     :func:`xrecal.arrays.calibration_e_values`. See :func:`xrecal.arrays.calibration_changes` for
-    the detection of changes. Forecasts at a lead of h steps do not know the last h - 1 cases, and
-    the evidence against such forecasts grows more slowly.
+    the detection of changes. When a forecast at a lead of h steps is issued, the last h - 1 cases
+    have not verified yet. The evidence against such forecasts grows more slowly.
 
     The probability ``alpha`` of an alarm holds for forecasts that are calibrated exactly. A fitted
     forecast is never exactly calibrated, so evidence against it grows over the years. For this
@@ -171,7 +171,8 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Number the periods between restarts, for each case (n,); warn of years with too few cases."""
+    """Number the periods between restarts: one number for each case (n,); warn if years are
+    short."""
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:

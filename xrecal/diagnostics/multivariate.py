@@ -59,8 +59,8 @@ def energy_score(
         Plain ensembles, or weighted ensembles whose weights do not vary over the field. Each
         variable is scored alone, unless ``jointly`` names several.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     over : hashable or sequence of hashable, optional
         Dimensions of a field, such as latitude, longitude and lead time. By default, a field has
         all dimensions except those of the cases and members.

@@ -66,8 +66,8 @@ def pit(
     forecast : DataArray or Dataset
         Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimension of the cases; by default, the calibration dimension (time, init, ...).
     augmented : bool
@@ -228,10 +228,10 @@ def pit_test(
     Dataset
         Over locations: ``statistic`` in [0, 1], the largest distance between the distribution of
         the PIT and the uniform distribution; ``p_value``, exact for independent cases;
-        ``block_length``, the number of successive cases that counted as one, if this is not fixed
-        to 1; ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value is
-        also NaN if there are too few cases, as dependent cases count as fewer; the status reports
-        this.
+        ``block_length``, the number of successive cases that counted as one (not present if you fix
+        it to 1); ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value
+        is also NaN if there are too few cases, as dependent cases count as fewer; the status
+        reports this.
 
     Raises
     ------

@@ -91,8 +91,8 @@ def reliability(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
@@ -106,10 +106,11 @@ def reliability(
     Dataset
         Over cases, locations and ``threshold`` (if there are several): ``probability``, as issued,
         and ``conditional_probability``, the probability of the event given the issued probability,
-        in [0, 1]. Isotonic regression of events on issued probabilities computes it. A plot of it
-        against ``probability`` is the reliability diagram. Over locations and threshold:
-        ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``, three
-        numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an input is lazy.
+        in [0, 1]. This conditional probability comes from isotonic regression of events on issued
+        probabilities. Plotted against ``probability``, it gives the reliability diagram. Over
+        locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
+        ``uncertainty``, three numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an
+        input is lazy.
 
     Raises
     ------

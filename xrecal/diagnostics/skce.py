@@ -109,8 +109,8 @@ def skce_test(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
@@ -143,15 +143,15 @@ def skce_test(
     -------
     Dataset
         Over locations: ``skce``, the squared kernel calibration error, without a unit (an unbiased
-        estimate, which may be negative); ``p_value``, right-tailed, so small if forecasts are not
-        calibrated; ``block_length``, only for "serial"; ``n_cases``; ``status``. The status
-        reports: fewer than 2 cases, or observations that are all equal (results are NaN); fewer
-        than 10 cases; forecasts that are all equal, so the test compares observations alone;
-        weights that are negative or do not sum to one (results are NaN); cases that depend on each
-        other although the test assumes independence; for "serial", too few cases, as dependent
-        cases count as fewer (the p-value is NaN); forecasts that the test compared relative to
-        their season. The result is lazy if an input is lazy; a lazy input must have all cases in
-        one chunk.
+        estimate, which may be negative); ``p_value``, of a right-tailed test: it is small if
+        forecasts are not calibrated; ``block_length``, only for "serial"; ``n_cases``; ``status``.
+        The status reports: fewer than 2 cases, or observations that are all equal (results are
+        NaN); fewer than 10 cases; forecasts that are all equal, so the test compares observations
+        alone; weights that are negative or do not sum to one (results are NaN); cases that depend
+        on each other although the test assumes independence; for "serial", too few cases, as
+        dependent cases count as fewer (the p-value is NaN); forecasts that the test compared
+        relative to their season. The result is lazy if an input is lazy; a lazy input must have all
+        cases in one chunk.
 
     Raises
     ------

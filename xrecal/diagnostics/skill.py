@@ -105,7 +105,7 @@ def skill(
         each place, lead or season.
     block_length : int, optional
         Number of successive dates that count as one, for error, p-value and interval; 1 if dates
-        are independent. If not given, it is estimated from the data.
+        are independent. If not given, this number is estimated from the data.
     cluster : {"year", "season"}, optional
         Treat whole years or seasons as independent of each other, instead of blocks of cases. Cases
         of one year or season may depend on each other in any way. Years begin in the largest gap

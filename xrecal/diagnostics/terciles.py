@@ -76,8 +76,8 @@ def tercile_summary(
         or mixtures. Or probabilities of three categories, from ``categories`` or
         ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     edges : sequence of float or DataArray, optional

@@ -18,7 +18,7 @@ from xrecal.typing import FloatArray, IntArray
 
 WIS = Score("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
-"""Levels that the hubs of influenza and COVID-19 ask for: the median and eleven intervals."""
+"""Levels that hubs of influenza and COVID-19 ask for: the median and ends of eleven intervals."""
 
 
 def wis_of(

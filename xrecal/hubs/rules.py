@@ -160,7 +160,7 @@ def _repeated(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
-    """Yield lines for forecasts that lack a label of other forecasts of the same target."""
+    """Yield lines for forecasts that lack a level, category or threshold of other forecasts."""
     chosen = rows[rows[TYPE].isin(["quantile", "pmf", "cdf"])]
     by = [name for name in (TARGET, TYPE) if name in rows]
     for _, block in chosen.groupby(by, dropna=False, sort=False):

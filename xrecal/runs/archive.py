@@ -218,7 +218,8 @@ def _forecasts(
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
     """Add the dimension of the starts to coordinates that may differ between files.
 
-    Such coordinates are the covariates of the model and, in a file of a single start, other dates.
+    Such coordinates are the covariates of the model. In a file of a single start, they are also
+    coordinates of dates, such as the valid time.
     """
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {

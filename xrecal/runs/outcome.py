@@ -170,7 +170,7 @@ class Outcome:
         return self.scores.setdefault(str(name), none)
 
     def add_all(self, name: Hashable, scores: xr.Dataset) -> None:
-        """Add the means of all scores of a variable."""
+        """Add the means of all scores of a variable to the field ``scores``."""
         known = scores[f"{name}_crps"].notnull()
         means = self._sums(name, scores)["in_all"] = {"n": int(known.sum())}
         for what in ("crps", "crps_raw"):

@@ -152,7 +152,8 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
     """Merge variables; a level, member or step becomes scalar if all variables have only this one.
 
-    Where a variable lacks steps, starts or members that others have, its values are NaN.
+    If a variable lacks steps, starts or members that other variables have, its values there are
+    NaN.
     """
     levels = {array.attrs.get("GRIB_typeOfLevel") for part in parts for array in part.values()}
     levels -= {d for part in parts for d, size in part.sizes.items() if size > 1}

@@ -135,7 +135,7 @@ def _holding(folder: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Lock a path for writing; move an old result back that a crash left in ``NAME.partial``.
+    """Lock a path for writing; if a crash left an old result in ``NAME.partial``, move it back.
 
     Raises
     ------
