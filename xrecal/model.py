@@ -102,8 +102,8 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         -------
         Recalibrator
             Model with all cases, sorted by label. It is lazy if the old model or an input is lazy.
-            Locations without a fit stay without a fit, except that EMOS is fitted where there are
-            now enough cases.
+            Locations without a fit stay without a fit. Only EMOS is fitted there, once a location
+            has enough cases.
 
         Raises
         ------

@@ -81,8 +81,8 @@ def roc(
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     levels : sequence of float, optional
         Probabilities in [0, 1], one for each point of the curve. The point describes a user who
-        acts if the forecast gives the event at least this probability. By default, steps of 0.01.
-        The area does not depend on ``levels``, because it uses all issued probabilities.
+        acts if the forecast gives the event at least this probability. By default, 0 to 1 in steps
+        of 0.01. The area does not depend on ``levels``, because it uses all issued probabilities.
     member_dim : hashable, optional
         The member dimension. If not given, xrecal recognises it by its CF standard name or its name
         (member, number, ...).

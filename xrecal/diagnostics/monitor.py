@@ -28,7 +28,7 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""If a year has fewer cases, the monitor finds almost no error of calibration."""
+"""Number of cases; in years with fewer cases, the monitor finds almost no error of calibration."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",
@@ -171,8 +171,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Number the periods between restarts: one number for each case (n,); warn if years are
-    short."""
+    """Return, for each case (n,), the number of its period between restarts; warn of few cases."""
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:

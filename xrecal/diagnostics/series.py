@@ -102,7 +102,7 @@ def _cases_last(
     loops: list[Hashable],
     cases: Mapping[Hashable, str],
 ) -> xr.DataArray:
-    """Return values with all dimensions of the cases, renamed, as the last ones."""
+    """Rename the dimensions of the cases, and make them the last dimensions of the values."""
     lacking = {d: sizes[d] for d in cases if d not in values.dims}
     bare = values.drop_vars(set(values.coords) - labels_along(values, loops))
     whole = bare.expand_dims(lacking)

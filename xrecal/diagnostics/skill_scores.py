@@ -208,10 +208,10 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Return ranked probability scores of fixed probabilities; if None, of the shares of cases.
+    """Return the RPS of ``probabilities`` or, if they are None, of the shares of these cases.
 
-    With ``of_levels``, the edges are quantiles of the climatology, and the probabilities are the
-    differences of their levels.
+    RPS is the ranked probability score. If ``of_levels`` is True, the edges are quantiles of the
+    climatology, and the probabilities are the differences between the levels of these quantiles.
     """
     dim = events.thresholds.dim
     above = None
@@ -287,7 +287,7 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
-    """Compute the skill of scores against others, which may be a Dataset of one variable."""
+    """Compute the skill of scores against the scores ``others``, also in a Dataset."""
     require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()

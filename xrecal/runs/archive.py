@@ -248,7 +248,7 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two scalar labels name the same lead or place, maybe spelled differently."""
+    """Return whether two scalar labels name the same lead or place, in any spelling."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)
@@ -262,7 +262,7 @@ def _joined(
     """Join Datasets along one dimension, in the order of its labels.
 
     The keys of ``parts`` are names for messages. If ensembles have different members, the result
-    has all of these members, with NaN for those that a Dataset lacks.
+    has all of these members, with NaN for members that a Dataset lacks.
     """
     first, *others = parts
     for other in others:

@@ -58,7 +58,7 @@ def _with_places(values: xr.DataArray) -> xr.DataArray:
 
 
 def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) -> xr.Dataset:
-    """Join old scores with new ones, which replace old scores of the same starts."""
+    """Join old and new scores; new scores replace old scores of the same starts."""
     options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
     new = xr.concat(pieces, dim, **options, join="exact")
     if old is not None:

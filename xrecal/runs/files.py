@@ -118,7 +118,7 @@ def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None
 def observed_variables(
     dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
 ) -> xr.DataArray | xr.Dataset:
-    """Return the named observations, else those named like forecasts, else the only variable."""
+    """Return the named observations, else variables named like forecasts, or the only variable."""
     if variable is not None:
         if variable not in dataset.data_vars:
             raise ValueError(
@@ -201,7 +201,7 @@ def location_blocks(
 
 
 def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
-    """Return sizes of blocks of locations: ``asked``, else those stored, else about 16 MiB."""
+    """Return sizes of blocks of locations: as ``asked``, else as stored, else about 16 MiB."""
     sizes: Blocks = {}
     cut: Blocks = {}
     n_bytes = 0

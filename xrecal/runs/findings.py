@@ -27,7 +27,7 @@ OUTERMOST = 3.1
 way, the monitor makes no difference between PIT values within 0.001 of 0 or 1."""
 
 PRIOR = 10
-"""Number of imaginary calibrated cases that an estimate of the spread counts in addition."""
+"""Number of imaginary calibrated cases that an estimate of the spread adds to the real cases."""
 
 NEAR = 10
 """Number of cases. A change that begins at most this number of cases after a detection is part of
@@ -90,7 +90,7 @@ def findings(
 
 @dataclass(frozen=True)
 class _Watched:
-    """Scores and monitor of one variable, as arrays (place, lead, case)."""
+    """Scores and results of the monitor for one variable, as arrays (place, lead, case)."""
 
     name: str
     pit: xr.DataArray
@@ -109,7 +109,7 @@ class _Watched:
 
     @classmethod
     def of(cls, scores: xr.Dataset, seen: xr.Dataset, name: Hashable, dim: Hashable) -> _Watched:
-        """Read the scores and monitor of a variable."""
+        """Read the scores of a variable, and the results of its monitor."""
         from scipy.special import ndtri
 
         pit = scores[f"{name}_pit"]
@@ -154,7 +154,7 @@ class _Watched:
             yield from self._changes(place, lead)
 
     def _alarm(self, place: int, lead: int) -> Finding:
-        """Return the current alarm, from the restart of the evidence to its peak."""
+        """Return the current alarm, which lasts from the restart of the evidence to its peak."""
         evidence = self.monitor["e_value"][place, lead]
         last = self.begins + int(np.argmax(evidence[self.begins :]))
         span = self.begins, last
@@ -268,7 +268,7 @@ class _Watched:
 
 
 def _label(array: xr.DataArray, dim: Hashable, at: int) -> str:
-    """Return the name of a place along a dimension: its first text label, else all numbers."""
+    """Return the name of a place along a dimension: its first text label, or all its numbers."""
     named = naming(array, dim)
     texts = {n: c for n, c in named.items() if c.dtype.kind in "OSUT"}
     chosen = dict([*texts.items()][:1]) or named

@@ -1,4 +1,4 @@
-"""Runs on files: inputs in blocks of locations, and a result that is written block by block."""
+"""Runs on files: read inputs and write results in blocks, which are parts of the locations."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Target:
         return read[0]
 
     def as_written(self, dataset: xr.Dataset) -> xr.Dataset:
-        """Return the variables that the format can store; warn about all others.
+        """Return the variables that the format can store; warn about all other variables.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class Target:
         return True
 
     def _require_name(self) -> None:
-        """Raise an error if the path is an input or has an unknown ending, or has no folder."""
+        """Raise an error if the path is an input, or has an unknown ending or a missing folder."""
         self.file_format()  # raises an error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))

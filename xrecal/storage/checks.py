@@ -1,4 +1,4 @@
-"""Checks of opened models: fields, shapes and ranges of numbers must be those of a fit.
+"""Checks of opened models: fields, shapes and ranges of numbers must be as a fit makes them.
 
 Opening a model checks its fields, names, dimensions and sizes. Numbers are checked when they are
 read: at opening if the model is read into memory, otherwise when their chunk is loaded. Later code

@@ -150,7 +150,7 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 
 
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
-    """Merge variables; a level, member or step becomes scalar if all variables have only this one.
+    """Merge variables; if all have one and the same level, member or step, it becomes a scalar.
 
     If a variable lacks steps, starts or members that other variables have, its values there are
     NaN.

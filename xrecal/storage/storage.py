@@ -65,7 +65,7 @@ TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 """Suffixes of files with tables, which xrecal does not read."""
 
 CHECKED_BYTES = 2**20
-"""Largest size, in bytes, of an array of one chunk that is checked when a store is opened."""
+"""Size in bytes; a smaller array of one chunk is checked when its store is opened."""
 
 
 def save(
