@@ -360,9 +360,9 @@ def _overall(
 ) -> dict[str, xr.DataArray]:
     """Return standard errors and p-values for all locations together.
 
-    Locations of a field depend on each other, so they do not count as independent samples. Tests
-    use one number of each case, the mean over locations. Positions along ``by`` stay separate,
-    except for ``p_pair``.
+    Neighbouring locations often have the same errors, so they do not count as independent samples.
+    Tests use one number of each case, the mean over locations. Each position along ``by`` has its
+    own results, but ``p_pair`` is for all positions together.
     """
     locations = [d for d in scores.dims if d not in ("method", dim)]
     variables = {"p_pair": _pairs(scores.mean(locations), options)}

@@ -171,7 +171,10 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Return, for each case (n,), the number of its period between restarts; warn of few cases."""
+    """Return, for each case (n,), the number of its period between restarts.
+
+    Warn if each year has too few cases for an alarm.
+    """
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:

@@ -154,7 +154,7 @@ class _Watched:
             yield from self._changes(place, lead)
 
     def _alarm(self, place: int, lead: int) -> Finding:
-        """Return the current alarm, which lasts from the restart of the evidence to its peak."""
+        """Return the current alarm: it lasts from the restart to the peak of the evidence."""
         evidence = self.monitor["e_value"][place, lead]
         last = self.begins + int(np.argmax(evidence[self.begins :]))
         span = self.begins, last

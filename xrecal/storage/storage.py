@@ -65,7 +65,7 @@ TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 """Suffixes of files with tables, which xrecal does not read."""
 
 CHECKED_BYTES = 2**20
-"""Size in bytes; a smaller array of one chunk is checked when its store is opened."""
+"""Size in bytes; arrays of one chunk up to this size are checked when their store is opened."""
 
 
 def save(
