@@ -197,7 +197,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
         )
     counts = np.unique(years, return_counts=True)[1]
     most = int(counts.max(initial=0))
-    if counts.size == 2:  # both may be parts of years, as of a daily cycle in January
+    if counts.size == 2:  # both years may be incomplete, as in January
         most = max(most, int(DAYS_OF_YEAR / np.median(np.diff(np.unique(days)))))
     if counts.size > 1 and most < FEWEST_A_YEAR:
         warn_once(

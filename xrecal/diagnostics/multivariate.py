@@ -329,7 +329,7 @@ def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:
 def _stacked(arrays: Sequence[xr.DataArray], names: Sequence[Hashable]) -> xr.DataArray:
     labels = xr.Variable(VARIABLE, [str(name) for name in names])
     others = {name: c for name, c in arrays[0].coords.items() if name not in arrays[0].indexes}
-    # Other coordinates come back below: xarray would compare them, which computes lazy ones.
+    # Add other coordinates after joining: xarray would compare, and so compute, lazy ones.
     plain = [a.drop_attrs().drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays]
     vectors = xr.concat(plain, dim=VARIABLE, coords="minimal", compat="override", join="override")
     return in_one_chunk(vectors, VARIABLE).assign_coords({**others, VARIABLE: labels})

@@ -150,7 +150,7 @@ def tercile_summary(
     happened = _in_category(events)
     at = events.thresholds.values.rename({events.thresholds.dim: EDGE})
     probability = between(Issued(evidence.form), at, TERCILES, named=False)
-    # Shares of members can differ by rounding only, which must not rank them.
+    # Shares of members may differ by rounding only; this must not change their ranks.
     digits = DIGITS * np.finfo(probability.dtype).precision // 6
     bare = probability.drop_vars(["lower_edge", "upper_edge"]).round(digits)
     conditional, parts = reliability_parts(evidence, bare, happened)

@@ -196,7 +196,7 @@ class Turn:
             if newest is None:
                 continue
             start, valid = newest
-            if fitted.leads is None:  # a single lead, which only forecasts have
+            if fitted.leads is None:  # only the forecasts have the single lead
                 valid = start + np.max(one.valid.to_numpy() - one.starts.to_numpy())
             known.append((start, valid))
         return (max(s for s, _ in known), max(v for _, v in known)) if known else None
