@@ -66,24 +66,24 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         """Add cases to the model without a new fit.
 
         The model then uses the new cases in its forecasts, too. If the weights of cases decrease
-        with age (half-life), age counts from the newest case. All choices of cross-validation stay
-        the same: ridge, bandwidth, strength of covariates, support, centre, half-life and bounds of
-        a CKME, weights and tails of a LinearPool, and the places and leads of a pooled fit. Methods
-        without such choices become equal to a new fit to all cases: EMOS, climatology, PIT,
-        conformal margins, IDR except the coefficients of its covariates, and in a pool all methods
-        except CKMEs. They equal this fit up to rounding; EMOS in a pool equals it to about 1e-9,
-        because of its optimiser. Cases may come one at a time or many at once. Fit again from time
-        to time, so that the choices use all cases. An OnlinePool fits again by itself, and updates
-        its weights after each case, in order.
+        with age (half-life), age counts from the newest case. An update keeps everything that
+        cross-validation has chosen: ridge, bandwidth, strength of covariates, support, centre,
+        half-life and bounds of a CKME, weights and tails of a LinearPool, and the places and leads
+        of a pooled fit. Methods without such choices become equal to a new fit to all cases, up to
+        rounding: EMOS, climatology, PIT, conformal margins, IDR except the coefficients of its
+        covariates, and in a pooled fit all methods except CKMEs. EMOS in a pooled fit equals a new
+        fit only to about 1e-9, because of its optimiser. Cases may come one at a time or many at
+        once. Fit again from time to time, so that the choices use all cases. An OnlinePool fits
+        again by itself, and updates its weights after each case, in order.
 
         You may pass cases again; the model recognises them by their labels. A case does not change
         if its new observation is missing, or equals the known observation. The model adds an
-        observation that was missing, and replaces an observation that differs. With such an
-        observation, the model also stores the new forecast of the case; it keeps known covariates.
-        So you may pass the starts of several past days on each day: each lead then learns as soon
-        as its observation is known. Only a shared fit raises an error for an observation that
-        differs, because it stores sums over cases. The shared CKME in an OnlinePool keeps the first
-        observation.
+        observation that was missing, and replaces an observation that differs. Together with such
+        an observation, the model stores the newly passed forecast of the case, but it keeps
+        covariates that it knows already. So on each day you may pass the starts of several past
+        days again: the fit of each lead then learns a case as soon as its observation is known.
+        Only a shared fit raises an error for an observation that differs, because it stores sums
+        over cases. The shared CKME in an OnlinePool keeps the first observation.
 
         Parameters
         ----------
@@ -102,8 +102,8 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         -------
         Recalibrator
             Model with all cases, sorted by label. It is lazy if the old model or an input is lazy.
-            Locations without a fit stay without a fit, except that EMOS is fitted where there are
-            now enough cases.
+            Locations without a fit stay without a fit. Only EMOS is fitted there, once a location
+            has enough cases.
 
         Raises
         ------

@@ -24,7 +24,7 @@ def _require_one_method(given: dict[str, Any]) -> None:
 
 
 SPANS = {
-    "--gap": "Cases, or time such as 5D, that fits leave out on both sides of predicted cases.",
+    "--gap": "Cases, or time such as 5D, left out of fits before and after predicted cases.",
     "--window": "With --by rolling: length of the past that a fit learns from; by default all.",
     "--every": "With --by rolling: time between two fits or, with --refit, between two updates.",
     "--refit": "With --by rolling: time between two fits; --every sets the updates in between.",

@@ -38,9 +38,9 @@ def group() -> None:
     """Recalibrate ensemble forecasts in netCDF files and Zarr stores.
 
     Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not reachable
-    or without workers, 5 computing or writing failed. A signal has ended the command: 129 hang-up,
-    130 Ctrl-C, 143 termination; repeat the command with --resume to continue. cycle and monitor:
-    10 done, but there are alarms. cycle: 11 nothing new.
+    or without workers, 5 computing or writing failed. After a signal: 129 hang-up, 130 Ctrl-C, 143
+    termination; repeat the command with --resume to continue. Only cycle and monitor: 10 done, but
+    there are alarms. Only cycle: 11 nothing new.
     """
 
 

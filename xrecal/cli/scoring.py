@@ -19,8 +19,8 @@ from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
-"""For each role of a variable beside the forecasts: names of its count in JSON and in text, and the
-limit above which a forecast counts."""
+"""For each variable that describes forecasts (novelty, or probability beyond the record): names of
+the count in JSON and in text, and the value above which forecasts are counted."""
 
 
 TABLE = dict(sorted(diagnostics.SCORES.items()))
@@ -75,7 +75,7 @@ def score(session: Session, forecast: str, observations: str, **given: Any) -> R
 
     Each score is the result of the Python function with the same name, over all cases and
     locations. The command computes roc, economic_value, anomaly_correlation and
-    generalised_discrimination at each location, and then averages them over the locations.
+    generalised_discrimination at each location, and then averages each score over the locations.
     --summary tests the calibration at each location.
     """
     run = run_of(session, given)
@@ -209,7 +209,7 @@ def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
 
 
 def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
-    """Count the values of each variable beside the forecasts that exceed its limit, by role."""
+    """Count, for each variable of ``LIMITS``, the forecasts in which it exceeds its limit."""
     beside = str(forecasts[name].attrs.get("ancillary_variables", "")) if name in forecasts else ""
     roles = {
         forecasts[one].attrs.get("role"): forecasts[one]
@@ -243,7 +243,7 @@ def _write_report(
 
 
 def _raw(run: xrecal.Run, path: str, forecast: xr.Dataset) -> xr.Dataset:
-    """Return the raw forecast of the variable of ``forecast``, or the only one in the file."""
+    """Return the raw forecast of the variable of ``forecast``, or the only variable in the file."""
     by_name = run.by_variable(run.open(path, "raw"))
     (wanted,) = run.by_variable(forecast)
     if wanted not in by_name and len(by_name) > 1:

@@ -24,8 +24,9 @@ from .cluster import Cluster, UnreachableError, connected
 from .words import in_options, quoted
 
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
-"""Exit codes for refused inputs, an unreachable scheduler, and failed computing or writing. Others
-are 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and those after signals."""
+"""Exit codes for refused inputs, an unreachable scheduler, and failed computing or writing. Other
+exit codes are 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and the codes after
+signals."""
 
 ALARMED, NOTHING_NEW = 10, 11
 """Exit codes after finished work: there are alarms (``cycle``, ``monitor``), or nothing is new

@@ -190,8 +190,8 @@ def update(
     """Add the cases of HINDCAST and its observations OBS to MODEL, and write the result to OUT.
 
     The update keeps the settings that cross-validation has chosen. It ignores observations that
-    MODEL knows, adds those that MODEL lacks, and replaces revised ones. The command prints the
-    numbers of new and revised observations.
+    MODEL knows, adds observations that MODEL lacks, and replaces observations that were revised.
+    The command prints the numbers of new and revised observations.
     """
     run = run_of(session, given, output)
     fitted = run.open_model(model)
@@ -277,7 +277,7 @@ def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray |
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """Make a new ``dataset.recal``: the one that xarray stores would keep the file open."""
+    """Make a new ``dataset.recal``: the object that xarray stores would keep the file open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 

@@ -8,10 +8,10 @@ brier_score, ...              scores of probabilities, categories and quantiles
 energy_score, ...             scores of fields, with all their places together
 error_spread                  score of forecast mean, spread and skewness
 skill                         share of the CRPS of a reference that the forecast saves
-brier_skill_score, rpss       the same for probabilities of events, or of categories
-roc, economic_value           hit rates and false alarm rates, and the value for users
+brier_skill_score, rpss       skill of probabilities of events, or of categories
+roc, economic_value           hit rates, false alarm rates; value of forecasts for decisions
 generalised_discrimination    share of pairs of cases that forecasts order correctly
-anomaly_correlation           correlation of the mean with observations
+anomaly_correlation           correlation of the forecast mean with observations
 tercile_summary               probabilities of terciles; their skill, discrimination, reliability
 pit, pit_histogram, pit_test  probability that a forecast gives to values up to its observation
 rank_histogram                rank of the observation among the members of a plain ensemble
@@ -28,8 +28,9 @@ summary                       the main diagnostics together
 
 To add a score, write its function with the decorator ``score_entry``, which adds the score to the
 table ``SCORES``. ``--score`` of the command accepts the scores in this table; ``output=`` of
-``cross_validate`` accepts those of single cases. Then add the function to the imports and to
-``Doors``. If fitted models are to have the score as a method, add the function to ``Verbs`` too.
+``cross_validate`` accepts only scores that have a value for each case. Then add the function to the
+imports and to ``Doors``, the methods of forecasts. To make the score a method of fitted models, add
+the function to ``Verbs`` too.
 """
 
 from xrecal.methods.doors import Accessor, door, verb

@@ -1,4 +1,4 @@
-"""Text for a table of methods, if a test rejects the calibration of the best of them."""
+"""Text below a table of methods, if a test rejects the calibration of the best method."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""The text names an error of the PIT mean or variance above this number of standard errors."""
+"""Number of standard errors; the text names a larger error of the mean or variance of the PIT."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
-    """Return a sentence on the method with the best CRPS if a test rejects it, else an empty text.
+    """Return a sentence on the method with the best CRPS, or "" if no test rejects its calibration.
 
     Parameters
     ----------

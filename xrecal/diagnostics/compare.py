@@ -80,36 +80,37 @@ def compare(
         Past forecasts of one variable and their observations, from which methods learn; see
         ``hindcast.recal.fit``.
     methods : Method, sequence of it or mapping from label to it, optional
-        EMOS, CKME and LinearPool if not given. If a sequence has several methods of one class,
-        their labels contain the settings that differ. The table always has rows for the raw
-        forecast and for climatology, too. A ``Climatology`` labelled "climatology" replaces the
-        default climatology as reference.
+        Methods to compare; EMOS, CKME and LinearPool if not given. If a sequence has several
+        methods of one class, their labels contain the settings that differ. The table always has
+        rows for the raw forecast and for climatology, too. A method ``Climatology`` with the label
+        "climatology" replaces the default reference.
     forecast : DataArray or Dataset, optional
         Forecasts to score, in the same form as the hindcast. If not given, cross-validation scores
         the hindcast.
     verification : DataArray, optional
         Observations of ``forecast``. If not given, ``observations`` must contain them, too.
     by : str or tuple of str
-        Split of the cross-validation ("block", "year", "retrospective", "rolling"), see
-        ``hindcast.recal.cross_validate``. Or the name of a dimension of places or leads, such as
-        "lead_time" or "station": the table then has rows for each place or lead. The name "season"
-        makes rows for each season of the valid time (DJF, MAM, JJA, SON). A pair gives a split and
-        a name: ``by=("year", "season")``.
+        How cross-validation splits the cases ("block", "year", "retrospective", "rolling"); see
+        ``hindcast.recal.cross_validate``. Or how the table is divided: the name of a dimension of
+        places or leads, such as "lead_time" or "station", makes rows for each place or lead. The
+        name "season" makes rows for each season of the valid time (DJF, MAM, JJA, SON). A pair
+        gives a split and such a name: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
-        See ``hindcast.recal.cross_validate``. With ``refit``, all methods are updated between two
-        fits. A method that has a setting ``refit`` of its own uses that setting.
+        See ``hindcast.recal.cross_validate``. With ``refit``, the models of all methods learn new
+        cases between two fits, by updates. A method whose own setting ``refit`` is given uses that
+        setting instead.
     condition_on : str or tuple of str, optional
         Covariates for all methods whose own ``condition_on`` is None. The reference, climatology,
-        gets none of them.
+        gets no covariates.
     covariates : dict from str to DataArray, optional
         Covariates that are not coordinates, with their values for the hindcast and for
         ``forecast``. If neither ``condition_on`` nor a method names a covariate, all methods except
         the reference condition on all covariates in ``covariates``.
     pool : str, tuple of str or dict, optional
-        Location dimensions. Each fit learns from the cases of all locations along them together;
-        see ``hindcast.recal.fit``. Climatology is still fitted at each place alone, if the place
-        has at least two cases: one climatology of all places would be easy to beat if places
-        differ.
+        Location dimensions to pool. Each fit learns from the cases of all locations along these
+        dimensions together; see ``hindcast.recal.fit``. Climatology is still fitted at each place
+        alone, if the place has at least two cases: one climatology of all places would be easy to
+        beat if places differ.
     features : str or sequence of str, optional
         Names of coordinates that describe places; see ``hindcast.recal.fit``. Methods that do not
         compare features of places ignore this parameter.
@@ -136,23 +137,24 @@ def compare(
         the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference; 1
         is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, the p-values of the differences in
         CRPS; ``pit_p_value``, the p-value of the PIT test; ``skce`` and ``skce_p_value``, the
-        squared kernel calibration error and its p-value (from 200 quantiles of each recalibrated
-        forecast, and from raw forecasts as issued); ``pit_mean``, the mean PIT, below 0.5 if
-        forecasts are too high; ``pit_variance``, the mean square of PIT - 0.5 divided by that of
-        calibrated forecasts, above 1 if forecasts are too narrow; ``pit_block_length`` and
-        ``skce_block_length``, the number of successive cases that count as one in these tests;
+        squared kernel calibration error and its p-value (computed from 200 quantiles of each
+        recalibrated forecast, but from the members of raw forecasts); ``pit_mean``, the mean PIT,
+        below 0.5 if forecasts are too high; ``pit_variance``, the mean square of PIT - 0.5 divided
+        by that of calibrated forecasts, above 1 if forecasts are too narrow; ``pit_block_length``
+        and ``skce_block_length``, the number of successive cases that count as one in these tests;
         ``n_cases``, the number of cases scored.
 
         Over ``method``: ``fit_seconds`` and ``apply_seconds``, the elapsed time in seconds of
-        fitting and of forecasting for all locations. Their sum includes scores and tests, reading
-        of lazy input, and compiling in the first call of a process. Cross-validation counts as
-        fitting. If there are locations, also ``overall_crps_error``, ``overall_p_climatology`` and
-        ``overall_p_raw``, for all locations together.
+        fitting and of forecasting for all locations. The sum of both times includes scores and
+        tests, reading lazy input, and compiling code in the first call of a process.
+        Cross-validation counts as fitting. If there are locations, the result also has
+        ``overall_crps_error``, ``overall_p_climatology`` and ``overall_p_raw``, for all locations
+        together.
 
         Over ``method`` and ``other``: ``p_pair``, the p-value of the difference in CRPS between any
         two methods, for all locations together; ``pairs()`` adjusts it for the number of pairs.
-        Over ``method``, locations and cases, if ``sequential``: the e-values ``e_climatology`` and
-        ``e_raw``.
+        Over ``method``, locations and cases, if ``sequential``: ``e_climatology`` and ``e_raw``,
+        the e-values of each method against these references.
 
         If ``by`` names a dimension, the ``overall_`` results keep this dimension, and the table has
         a row for each of its positions and each method. ``by="season"`` adds a dimension ``season``
@@ -172,29 +174,30 @@ def compare(
 
     Notes
     -----
-    All methods are scored on the same cases: those that every method predicts. The SKCE of a method
-    uses all cases that this method predicts. In cross-validation, each fit knows the other cases of
-    the sample. This makes the PIT histogram flatter than that of independent forecasts, so the
-    p-values of the PIT test are too large. Standard errors and p-values, also those of the tests of
-    calibration, allow for dependence of successive cases; see
+    All methods are scored on the same cases: the cases that every method predicts. The SKCE of a
+    method uses all cases that this method predicts. In cross-validation, each fit knows the other
+    cases of the sample. This makes the PIT histogram flatter than that of independent forecasts, so
+    the p-values of the PIT test are too large. Standard errors and p-values, also those of the
+    tests of calibration, allow for dependence of successive cases; see
     :func:`xrecal.arrays.diebold_mariano`, :func:`xrecal.arrays.serial_uniform_test` and
     :func:`xrecal.diagnostics.skce_test`. With too few cases, p-values are NaN, and the table shows
     question marks. Each location has a test of its own, so some locations have small p-values by
-    chance. Locations depend on each other. So the table tests one number of each case: the
-    difference in CRPS, averaged over all locations.
+    chance. For all locations together, the table tests one number of each case: the difference in
+    CRPS, averaged over all locations. This is necessary because neighbouring locations often have
+    the same errors, so they are not independent samples.
 
     The e-values of a sequential comparison are at least 0. Suppose that a method is never better on
     average than its reference, given all that is known when a forecast is issued. Then its e-values
     reach 1 / alpha with a probability of at most alpha, however often you look; see
     :func:`xrecal.arrays.score_e_values`. E-values use 200 quantiles of each forecast, which stay in
-    memory for all methods and cases. Forecasts that verify several cases later are treated as in
+    memory for all methods and cases. For forecasts that verify several cases later, see
     :func:`xrecal.diagnostics.monitor`.
 
-    Cross-validation keeps 200 quantiles of each case in memory, for some of the locations at a
-    time, but for all pooled locations together. It fits each method once for each split; with
-    windows in ``pool``, once for each split and each place or lead. :class:`LinearPool` also fits
-    its components, so it takes most of the time. For a first look, leave it out of ``methods``. If
-    the grid is large, chunk its locations.
+    Cross-validation keeps 200 quantiles of each case in memory. It works on some of the locations
+    at a time, but on all pooled locations together. It fits each method once for each split. If
+    ``pool`` has windows, it fits each method once for each split and each place or lead.
+    :class:`LinearPool` also fits its components, so it takes most of the time. For a first look,
+    leave it out of ``methods``. If the grid is large, chunk its locations.
 
     Examples
     --------
@@ -254,7 +257,7 @@ def compare(
 
 
 def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
-    """Read ``by``: the split of the hindcast, and the dimension of the rows, or None."""
+    """Return the split of ``by``, and the rows that it names: a dimension, "season" or None."""
     given = listed(by)
     splits = [one for one in given if one in SPLITS]
     rows = [one for one in given if one not in SPLITS]
@@ -274,7 +277,7 @@ def _season(rows: Hashable | None, scored: Form, case: Hashable, name: str) -> x
 
 
 def _of_each_place(learned: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters that fit climatology at each place alone.
+    """Change the parameters of a fit so that climatology is fitted at each place alone.
 
     If places differ, one climatology of all places is too easy to beat.
     """
@@ -301,7 +304,7 @@ def _dependence(block_length: int | None, cluster: Cluster | None) -> Dependence
 
 
 def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
-    """Return the number of cases between issue and verification, by lead.
+    """Return, for each lead, the number of cases between issue and verification.
 
     Raise ValueError if the fits of the cross-validation learn from later cases.
     """
@@ -316,7 +319,7 @@ def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
 
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
-    """Return the observations at the valid times of the forecasts, found once for all methods."""
+    """Return the observations at the valid times of the forecasts; all methods use this result."""
     if lead_to_look_up(form.roles, case, name=name) is None:
         return observed
     return pair_cases(form, observed, case, name=name).observations
@@ -332,7 +335,7 @@ def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...
 def _check_held_out(
     verification: xr.DataArray | None, splits: Splits, methods: Iterable[Method]
 ) -> None:
-    """Raise ValueError unless all methods support this cross-validation, before any work."""
+    """Before any work, raise ValueError unless all methods support this cross-validation."""
     if verification is not None:
         raise ValueError("verification is given without forecast; give both parameters, or neither")
     for method in methods:
@@ -340,7 +343,7 @@ def _check_held_out(
 
 
 def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
-    """Raise ValueError if forecasts cannot be scored; warn if the fits know some of them."""
+    """Raise ValueError if forecasts cannot be scored; warn if fits learned from some of them."""
     given = replace(splits, gap=splits.gap or 0, pool=None, min_samples=Splits.min_samples)
     given = replace(given, choose=TOGETHER)
     if given != Splits("block"):
@@ -381,7 +384,7 @@ def _with_covariates(
     min_samples: int,
     covariates: Given,
 ) -> dict[str, tuple[Method, Given]]:
-    """Check each method and return it with its covariates; climatology gets none of them.
+    """Check each method and return it with its covariates; climatology gets no covariates.
 
     Raises
     ------
@@ -450,7 +453,7 @@ def _label(
 
 
 def _what_differs(method: Method, methods: Sequence[Method]) -> str:
-    """Return the class name, with settings that differ from the default and from other methods."""
+    """Return the class name, with settings that differ from defaults and from other methods."""
     name = type(method).__name__
     alike = [other for other in methods if type(other) is type(method)]
     if len(alike) == 1 or not is_dataclass(method):

@@ -36,10 +36,10 @@ from .skce import skce_test, skce_test_of
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
-"""Most bytes of quantiles in memory at a time, for inputs that are not Dask arrays."""
+"""Largest number of bytes of quantiles in memory at a time, if inputs are not Dask arrays."""
 SEED = 0
 EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
-"""Dimensions of each result of :func:`evidence_of`, besides locations and cases."""
+"""Further dimensions, with sizes, of each result of :func:`evidence_of` (CRPS, PIT, quantiles)."""
 
 
 class Candidate(NamedTuple):
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
     sequential: bool
     """True if quantiles of the forecasts are stored for a sequential comparison"""
     block_length: int | None = None
-    """Number of successive cases that count as one in tests; None: estimated from the data"""
+    """Number of successive cases that count as one in tests; if None, tests estimate it"""
     season: xr.DataArray | None = None
     """Season of each case, if each season is tested separately"""
 
@@ -68,7 +68,7 @@ def evidence_of(
 
 
 def splits_of(splits: Splits, method: Method) -> Splits:
-    """Adapt the splits to a method: to its own ``refit``, and to updates between fits.
+    """Adapt splits to a method: use its own ``refit``, and add updates between its fits.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def as_issued(
 def _known(
     evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, candidate: Candidate
 ) -> Known:
-    """Test calibration by the quantiles, and compute all results."""
+    """Test calibration with the quantiles of the forecasts, and compute all results of a method."""
     scores, pit, *others = evidence
     quantiles, observed = (in_one_chunk(array, case) for array in others)
     quantiles = quantiles.assign_coords(quantile=LEVELS)

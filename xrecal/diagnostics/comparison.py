@@ -92,8 +92,8 @@ class Comparison(Shown):
         Returns
         -------
         DataArray
-            P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and where a test
-            has too few cases because they depend on each other.
+            P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and if a test
+            has too few cases, as dependent cases count as fewer.
         """
         p_values = self["p_pair"]
         if adjust is None:
@@ -187,7 +187,7 @@ class Comparison(Shown):
 
 
 class Dependence(NamedTuple):
-    """Dependence between cases; by default, tests estimate it from the data."""
+    """How tests treat the dependence between cases; by default, tests estimate it from the data."""
 
     block_length: int | None = None
     cluster: Cluster | None = None
@@ -208,7 +208,7 @@ class Known(NamedTuple):
     fit_seconds: float
     apply_seconds: float = math.nan
     kept: tuple[xr.DataArray, ...] = ()
-    """Quantiles if the comparison is sequential; raw forecasts have the observations, too"""
+    """If the comparison is sequential: quantiles; for the raw forecast, also the observations"""
 
 
 def compare_scores(
@@ -331,7 +331,7 @@ def _calibration(
 
 
 def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> xr.DataArray:
-    """Return p-values of equal mean scores (method, ..., case) of each method and a reference."""
+    """Test scores (method, ..., case) against those of a reference: p-values of equal means."""
     differences = scores - scores.sel({"method": reference}, drop=True)
     p = arrays.diebold_mariano(differences.to_numpy(), **options)[1]
     return (
@@ -342,7 +342,7 @@ def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> 
 
 
 def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
-    """Return p-values of equal mean scores (method, case) of two methods; NaN on the diagonal."""
+    """Test scores (method, case) of any two methods: p-values of equal means, diagonal NaN."""
     values, labels = series.to_numpy(), series["method"].to_numpy()
     p_values = arrays.diebold_mariano(values[:, np.newaxis] - values, **options)[1]
     np.fill_diagonal(p_values, np.nan)
@@ -360,9 +360,9 @@ def _overall(
 ) -> dict[str, xr.DataArray]:
     """Return standard errors and p-values for all locations together.
 
-    Locations of a field depend on each other, so they do not count as independent samples. Tests
-    use one number of each case, the mean over locations. Positions along ``by`` stay separate,
-    except for ``p_pair``.
+    Neighbouring locations often have the same errors, so they do not count as independent samples.
+    Tests use one number of each case, the mean over locations. Each position along ``by`` has its
+    own results, but ``p_pair`` is for all positions together.
     """
     locations = [d for d in scores.dims if d not in ("method", dim)]
     variables = {"p_pair": _pairs(scores.mean(locations), options)}

@@ -39,12 +39,14 @@ def anomaly_correlation(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     climatology : float or DataArray, optional
         Values from which anomalies are measured, in the unit of the variable. They may vary with
         location, date or part of the year, such as ``observations.groupby("time.month").mean()``;
-        see :func:`xrecal.products.probabilities.exceedance`. By default, the means over the cases.
+        see :func:`xrecal.products.probabilities.exceedance`. By default, anomalies of forecast
+        means are measured from the mean of all forecast means, and anomalies of observations from
+        the mean of all observations.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...). If you
         name the dimensions of places, the result is the pattern correlation of each date.

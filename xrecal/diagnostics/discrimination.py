@@ -72,17 +72,17 @@ def roc(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     levels : sequence of float, optional
-        Probabilities in [0, 1], one for each point of the curve. There, a user acts if the forecast
-        gives the event at least this probability. By default, steps of 0.01. The area does not
-        depend on ``levels``, because it uses all issued probabilities.
+        Probabilities in [0, 1], one for each point of the curve. The point describes a user who
+        acts if the forecast gives the event at least this probability. By default, 0 to 1 in steps
+        of 0.01. The area does not depend on ``levels``, because it uses all issued probabilities.
     member_dim : hashable, optional
         The member dimension. If not given, xrecal recognises it by its CF standard name or its name
         (member, number, ...).
@@ -201,12 +201,12 @@ def economic_value(
         Over locations, ``threshold`` and ``cost_loss`` (if there are several): ``value``, for a
         user who takes protection if the probability is at least the ratio, which is the best rule
         if probabilities are calibrated; ``potential_value``, for a user who takes protection if the
-        probability is at least the level that is best for these cases. A value of 1 is that of a
-        perfect forecast. A value of 0 is that of the better of two simple rules: always or never
-        take protection. Negative values are worse than 0. Over locations and ``threshold``:
-        ``base_rate``, the share of cases with an event; at this ratio forecasts have the largest
-        value; ``n_cases``; ``status``, which reports if the event happened in none or all of the
-        cases. The result is lazy if an input is lazy.
+        probability is at least the level that is best for these cases. A perfect forecast has the
+        value 1. The better of two simple rules, always or never to take protection, has the value
+        0; negative values are worse than this rule. Over locations and ``threshold``:
+        ``base_rate``, the share of cases with an event (a user with this ratio of cost to loss
+        gains most); ``n_cases``; ``status``, which reports if the event happened in none or all of
+        the cases. The result is lazy if an input is lazy.
 
     Raises
     ------
@@ -217,7 +217,8 @@ def economic_value(
     -----
     See :func:`xrecal.arrays.economic_value` for the formula [1]_. ``value`` is below
     ``potential_value`` mainly because of miscalibration. A small part of the difference arises
-    because the best level is chosen from the same cases. The cost is O(n log n) for n cases.
+    because ``potential_value`` uses the level that is best for the same cases. The cost is O(n log
+    n) for n cases.
 
     References
     ----------
@@ -270,10 +271,11 @@ def generalised_discrimination(
     Returns
     -------
     Dataset
-        Over locations: ``discrimination``, a share, in [0, 1], of the pairs of cases with different
-        observations: those in which the case with the larger forecast has the larger observation (1
-        is perfect, ½ is no discrimination); its standard error ``discrimination_error``;
-        ``n_cases`` and ``status``. The result is lazy if an input is lazy.
+        Over locations: ``discrimination`` in [0, 1]. It is computed from all pairs of cases with
+        different observations, and is the share of pairs in which the case with the larger forecast
+        has the larger observation (1 is perfect, ½ is no discrimination); its standard error
+        ``discrimination_error``; ``n_cases`` and ``status``. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
@@ -282,12 +284,11 @@ def generalised_discrimination(
 
     Notes
     -----
-    See :func:`xrecal.arrays.generalised_discrimination` for the definition [1]_ [2]_. Of two
-    forecasts, the larger is the one from which a random member is larger than one of the other
-    forecast with a probability above ½. The score needs no threshold. A bias or an error of spread
-    that all forecasts share does not change the score. Normal distributions are compared by 200
-    quantiles each. See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m
-    members.
+    See :func:`xrecal.arrays.generalised_discrimination` for the definition [1]_ [2]_. A forecast is
+    larger than another if a random member of the first is larger than a random member of the second
+    with a probability above ½. The score needs no threshold. A bias or an error of spread that all
+    forecasts share does not change the score. Normal distributions are compared by 200 quantiles
+    each. See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m members.
 
     References
     ----------
@@ -323,7 +324,7 @@ def generalised_discrimination(
 def _pairs(
     forecasts: Forecasts, observed: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores (L,), and the influences (L, n) of the cases on them."""
+    """Return the scores (L,), and the influence (L, n) of each case on its score."""
     from xrecal.arrays.calibration.skce import one_row_each
 
     each = one_row_each(forecasts)

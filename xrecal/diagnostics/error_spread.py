@@ -44,7 +44,7 @@ def error_spread(
     -------
     DataArray or Dataset
         Score >= 0 of each case, in the fourth power of the unit of the variable; smaller is better.
-        The result has the same dimensions as that of ``crps``.
+        The result has the same dimensions as the result of ``crps``.
 
     Raises
     ------

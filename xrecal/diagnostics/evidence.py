@@ -1,7 +1,7 @@
 """Common parts of all diagnostics: read the inputs, count cases, describe the results.
 
 ``read_evidence`` pairs the forecasts of one variable with observations. ``Evidence`` reduces each
-forecast to numbers, combines these over the cases, and makes the Dataset of the result.
+forecast to numbers, combines these numbers over the cases, and makes the Dataset of the result.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Evidence:
 
     @property
     def dims_of_climate(self) -> list[Hashable]:
-        """Dimensions of the cases of one climatology: only time, if the cases have several dates.
+        """Dimensions over which a climatology averages: only time, if the cases have several dates.
 
         Cases of many places together would give one climatology for all places. Any forecast that
         knows which places are warm or wet would beat this climatology.
@@ -118,7 +118,7 @@ class Evidence:
         extras: Sequence[xr.DataArray] = (),
         new: Mapping[Hashable, int] | None = None,
     ) -> xr.DataArray:
-        """Compute a number from each forecast, or several numbers along dimensions ``new``."""
+        """Compute one number from each forecast, or several numbers along ``new`` dimensions."""
         return reduce(Issued(self.form), reduction, new, extras)
 
     def over_cases(
@@ -130,7 +130,7 @@ class Evidence:
         sizes: Mapping[Hashable, int] | None = None,
         dtypes: Sequence[Any] | None = None,
     ) -> tuple[xr.DataArray, ...]:
-        """Apply an array function to values along the cases; messages call its result ``what``."""
+        """Apply an array function to values along the cases; messages name its result ``what``."""
         return over_cases(
             function,
             *values,
@@ -146,7 +146,7 @@ class Evidence:
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Replace each forecast by 200 quantiles, unless ``keep``; also return a note."""
+        """Replace each forecast by 200 quantiles, unless ``keep``; also return a note on this."""
         form = self.form
         if keep:
             return self, ""
@@ -163,10 +163,11 @@ class Evidence:
         return mean
 
     def error_of_mean(self, influence: xr.DataArray) -> xr.DataArray:
-        """Return the standard error of a mean of influences of cases, allowing for autocorrelation.
+        """Return the standard error of a result from the influence of each case on this result.
 
-        If the cases have several dimensions, the influences are first averaged over all of these
-        dimensions except time; see :func:`by_time`.
+        The result is the mean of the influences. The error allows for autocorrelation. If the cases
+        have several dimensions, the influences are first averaged over all of these dimensions
+        except time; see :func:`by_time`.
         """
         time = self.time
         series = by_time(influence, self.dims, time)
@@ -194,7 +195,7 @@ class Evidence:
         variables : mapping from str to DataArray
             Results with their attributes.
         what : str
-            Text for the history.
+            Description of the results, for the history.
         known : DataArray of bool, optional
             True for the cases that count. The Dataset then has the number of these cases, and a
             status that follows from this number.
@@ -255,7 +256,7 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """Return the dimension whose labels match observations; None for the default."""
+    """Return the dimension whose labels match observations to forecasts; None for the default."""
     usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
     if len(labelled) > 1:  # observations already have leads, or valid times
@@ -391,7 +392,7 @@ def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
 
 
 MANY = 0.1
-"""Share of locations above which dependence is no coincidence; at 1 % it may be a coincidence."""
+"""A warning appears if cases depend on each other at more than this share of locations."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:
@@ -408,7 +409,7 @@ def described(
     texts: Mapping[str, str],
     units: Mapping[str, Any],
 ) -> dict[str, xr.DataArray]:
-    """Return results by name, with a text as long name of each, and with their unit."""
+    """Return results by name; ``texts`` has the name and the long name of each result."""
     return {
         name: array.assign_attrs(long_name=text, **units)
         for (name, text), array in zip(texts.items(), arrays, strict=True)
@@ -421,7 +422,7 @@ def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
 
 
 def in_time(array: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
-    """Return positions that sort cases by label, so that neighbours are successive cases."""
+    """Return positions that sort the cases by label, so that successive cases are neighbours."""
     return {
         d: array.indexes[d].argsort()
         for d in dims

@@ -28,7 +28,7 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""If a year has fewer cases, the monitor finds almost no error of calibration."""
+"""Number of cases; in years with fewer cases, the monitor finds almost no error of calibration."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",
@@ -61,8 +61,8 @@ def monitor(
         See :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
     dim : hashable or sequence of hashable, optional
         The calibration dimension (time, init, ...). If not given, xrecal recognises it. You may add
-        dimensions of locations: the result is then the mean evidence of these locations, as
-        evidence on the region.
+        dimensions of locations: the result is then the mean e-value of these locations, which is
+        evidence on the whole region.
     alpha : float
         Largest probability, in (0, 1), of an alarm before the next restart if forecasts are
         calibrated, however late this restart is.
@@ -70,7 +70,8 @@ def monitor(
         For calibrated forecasts, the mean number of cases between false detections of a change is
         at least ``run_length``. 3650 cases are ten years of daily forecasts.
     restart : "year", int or None
-        The e-value restarts at each calendar year, after this number of cases, or never (None).
+        When the e-value restarts: with each calendar year, after this number of cases, or never
+        (None).
     lag : int, optional
         Number of cases between issue and verification, at least 1. By default, xrecal finds this
         lag from the labels of starts and leads. If forecasts have no leads, the lag is 1: each
@@ -102,8 +103,8 @@ def monitor(
     -----
     The e-value is a product of bets that the PIT is not uniform; see
     :func:`xrecal.arrays.calibration_e_values`. See :func:`xrecal.arrays.calibration_changes` for
-    the detection of changes. Forecasts at a lead of h steps do not know the last h - 1 cases, and
-    the evidence against such forecasts grows more slowly.
+    the detection of changes. When a forecast at a lead of h steps is issued, the last h - 1 cases
+    have not verified yet. The evidence against such forecasts grows more slowly.
 
     The probability ``alpha`` of an alarm holds for forecasts that are calibrated exactly. A fitted
     forecast is never exactly calibrated, so evidence against it grows over the years. For this
@@ -153,7 +154,7 @@ def monitor(
 
 
 def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
-    """Return the dimension of time, and all dimensions that a task needs whole, time last."""
+    """Return the dimension of time, and all dimensions that a task needs in one chunk."""
     time, dims = evidence.pairs.dim, evidence.dims
     if time not in dims:
         raise ValueError(
@@ -170,7 +171,10 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Number the periods between restarts, for each case (n,); warn of years with too few cases."""
+    """Return, for each case (n,), the number of its period between restarts.
+
+    Warn if each year has too few cases for an alarm.
+    """
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:
@@ -193,7 +197,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
         )
     counts = np.unique(years, return_counts=True)[1]
     most = int(counts.max(initial=0))
-    if counts.size == 2:  # both may be parts of years, as of a daily cycle in January
+    if counts.size == 2:  # both years may be incomplete, as in January
         most = max(most, int(DAYS_OF_YEAR / np.median(np.diff(np.unique(days)))))
     if counts.size > 1 and most < FEWEST_A_YEAR:
         warn_once(
@@ -204,7 +208,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
 
 
 def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
-    """Return the labels of the cases, or their positions; a missing value follows as last label."""
+    """Return the labels of the cases, or their positions, and after them one missing value."""
     index = pit.indexes.get(time)
     labels = np.arange(pit.sizes[time]) if index is None else index.to_numpy()
     none = np.array([None])

@@ -35,7 +35,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 """Numbers by which the variables of a vector are divided."""
 
 FieldScore: TypeAlias = Callable[..., FloatArray]
-"""Function that scores (...) observations (..., d), members (..., d, m), weights (..., m)."""
+"""Function from observations (..., d), members (..., d, m), weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members, and members that lack other places, are left out"
 
@@ -51,7 +51,7 @@ def energy_score(
     scale: Scale = None,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Compute the energy score of fields: the CRPS, with Euclidean distances between fields.
+    r"""Compute the energy score of fields: a CRPS with distances between whole fields.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def energy_score(
         Plain ensembles, or weighted ensembles whose weights do not vary over the field. Each
         variable is scored alone, unless ``jointly`` names several.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     over : hashable or sequence of hashable, optional
         Dimensions of a field, such as latitude, longitude and lead time. By default, a field has
         all dimensions except those of the cases and members.
@@ -88,9 +88,9 @@ def energy_score(
     ------
     ValueError
         If dimensions, labels or units of the inputs do not match, or if Dask has a field in several
-        chunks. Also if the forecast has no joint distribution of places (quantiles, normal
-        distributions, weights of each place): then make members with ``model.members(forecast, n,
-        coherence=...)``.
+        chunks. Also if the forecast has no joint distribution of places, as with quantiles, normal
+        distributions, or weights that differ between places: then make members with
+        ``model.members(forecast, n, coherence=...)``.
 
     Notes
     -----
@@ -329,7 +329,7 @@ def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:
 def _stacked(arrays: Sequence[xr.DataArray], names: Sequence[Hashable]) -> xr.DataArray:
     labels = xr.Variable(VARIABLE, [str(name) for name in names])
     others = {name: c for name, c in arrays[0].coords.items() if name not in arrays[0].indexes}
-    # Other coordinates come back below: xarray would compare them, which computes lazy ones.
+    # Add other coordinates after joining: xarray would compare, and so compute, lazy ones.
     plain = [a.drop_attrs().drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays]
     vectors = xr.concat(plain, dim=VARIABLE, coords="minimal", compat="override", join="override")
     return in_one_chunk(vectors, VARIABLE).assign_coords({**others, VARIABLE: labels})

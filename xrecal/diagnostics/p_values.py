@@ -20,7 +20,7 @@ SIGNIFICANT = 0.05
 
 
 NO_P_VALUE = "?"
-"""Placeholder for a p-value without enough cases."""
+"""Text shown instead of a p-value if there are too few cases."""
 
 
 ENOUGH = "with enough cases, as dependent cases count as fewer"
@@ -90,8 +90,8 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     Returns
     -------
     DataArray
-        Adjusted p-values in [0, 1], none below its own p-value before adjustment; NaN if that
-        p-value is NaN. The result is lazy if the input is lazy.
+        Adjusted p-values in [0, 1]. Adjustment never makes a p-value smaller; NaN stays NaN. The
+        result is lazy if the input is lazy.
 
     Raises
     ------
@@ -104,8 +104,8 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     -----
     False discovery rates come from :func:`scipy.stats.false_discovery_control`. No p-value of a
     resampling test is below 1/(n_resamples + 1). So ``n_resamples`` should be at least twenty times
-    the number of locations, to find few rejections among many locations. The result has one chunk,
-    because it needs all p-values together.
+    the number of locations; with fewer, the adjusted tests cannot reject at a few of many
+    locations. The result has one chunk, because it needs all p-values together.
 
     References
     ----------

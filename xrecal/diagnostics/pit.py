@@ -66,8 +66,8 @@ def pit(
     forecast : DataArray or Dataset
         Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimension of the cases; by default, the calibration dimension (time, init, ...).
     augmented : bool
@@ -157,9 +157,9 @@ def pit_histogram(
     Returns
     -------
     Dataset
-        Over ``pit_bin`` (the middle of each bin) and locations ``n_in_bin``, the number of cases;
-        ``frequency``, this number relative to that of a flat histogram. The frequency is 1
-        everywhere for calibrated forecasts, largest in the middle if forecasts are too wide, and
+        Over ``pit_bin`` (the middle of each bin) and locations: ``n_in_bin``, the number of cases
+        in the bin; ``frequency``, this number divided by that of a flat histogram. The frequency is
+        1 everywhere for calibrated forecasts, largest in the middle if forecasts are too wide, and
         largest at both ends if forecasts are too narrow. Over locations: ``n_cases`` and
         ``status``.
 
@@ -226,12 +226,12 @@ def pit_test(
     Returns
     -------
     Dataset
-        Over locations ``statistic`` in [0, 1], the largest distance between the distribution of the
-        PIT and the uniform distribution; ``p_value``, exact for independent cases;
-        ``block_length``, the number of successive cases that counted as one, if this is not fixed
-        to 1; ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value is
-        also NaN if the cases are too few because they depend on each other; the status reports
-        this.
+        Over locations: ``statistic`` in [0, 1], the largest distance between the distribution of
+        the PIT and the uniform distribution; ``p_value``, exact for independent cases;
+        ``block_length``, the number of successive cases that counted as one (not present if you fix
+        it to 1); ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value
+        is also NaN if there are too few cases, as dependent cases count as fewer; the status
+        reports this.
 
     Raises
     ------

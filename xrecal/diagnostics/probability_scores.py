@@ -69,8 +69,8 @@ def brier_score(
     forecast : DataArray or Dataset
         Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
@@ -197,7 +197,8 @@ def quantile_score(
     DataArray or Dataset
         :math:`(1\{y \le x\} - q) (x - y) \ge 0` of each case in the unit of the variable, where x
         is the forecast's quantile at level q and y is the observation. With several levels, the
-        result has a dimension ``quantile``. Twice the mean score over all levels is the CRPS.
+        result has a dimension ``quantile``. Twice the mean of the scores over all levels between 0
+        and 1 is the CRPS.
 
     Raises
     ------

@@ -47,8 +47,8 @@ def rank_histogram(
     forecast : DataArray or Dataset
         Plain ensembles of one variable.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     seed : int
@@ -77,8 +77,8 @@ def rank_histogram(
     Notes
     -----
     The histogram is flat if members and observation are exchangeable, whatever the number of
-    members. The histogram leaves out cases with a missing member, because their ranks are among
-    fewer members. If a member is missing in every case, remove it first:
+    members. The histogram leaves out cases with a missing member, because their ranks would have a
+    smaller range. If a member is missing in every case, remove it first:
     ``forecast.dropna("member", how="all")``. The chi-square test needs about 5 cases for each rank,
     and independent cases. The cost is O(m) for each forecast of m members.
 
@@ -136,7 +136,7 @@ def rank_of(
     *location: IntArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Return ranks (L, T) among members; the random numbers of ``pit_of`` decide between ties."""
+    """Return ranks (L, T) among members; the random numbers of ``pit_of`` rank equal values."""
     from xrecal.arrays.calibration.ranks import observation_ranks
 
     uniform = uniform_of(seed, cases, location)

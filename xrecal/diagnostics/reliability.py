@@ -63,7 +63,7 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
 
 
 def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
-    """Return the events of :func:`read_events` for thresholds that have been read."""
+    """Return the events of :func:`read_events` for thresholds in the form ``Thresholds``."""
     form = evidence.form
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
@@ -91,8 +91,8 @@ def reliability(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
@@ -105,11 +105,12 @@ def reliability(
     -------
     Dataset
         Over cases, locations and ``threshold`` (if there are several): ``probability``, as issued,
-        and ``conditional_probability``, the probability of the event given the issued one, in [0,
-        1]. It is the isotonic regression of events on issued probabilities; plotted against
-        ``probability``, it gives the reliability diagram. Over locations and threshold:
-        ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``, three
-        numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an input is lazy.
+        and ``conditional_probability``, the probability of the event given the issued probability,
+        in [0, 1]. This conditional probability comes from isotonic regression of events on issued
+        probabilities. Plotted against ``probability``, it gives the reliability diagram. Over
+        locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
+        ``uncertainty``, three numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an
+        input is lazy.
 
     Raises
     ------
@@ -154,7 +155,7 @@ def reliability(
 def reliability_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Return event probabilities given the issued ones, and the parts of the Brier score."""
+    """Return event probabilities given issued probabilities, and the parts of the Brier score."""
     conditional, *parts, score = evidence.over_cases(
         _probability_parts,
         probability,

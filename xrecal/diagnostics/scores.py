@@ -41,8 +41,9 @@ def quantile_weighted_crps(
     forecast, observations, dim, member_dim
         See :func:`xrecal.diagnostics.crps`; each normal distribution is replaced by 200 quantiles.
     emphasis : {"center", "tails", "upper", "lower"}
-        Name of the weight of the quantile at level :math:`\tau`, in this order: :math:`\tau (1 -
-        \tau)`, :math:`(2 \tau - 1)^2`, :math:`\tau^2` or :math:`(1 - \tau)^2`.
+        Levels that get more weight. A quantile at level :math:`\tau` gets the weight
+        :math:`\tau (1 - \tau)` with "center", :math:`(2 \tau - 1)^2` with "tails", :math:`\tau^2`
+        with "upper", and :math:`(1 - \tau)^2` with "lower".
 
     Returns
     -------

@@ -17,15 +17,17 @@ def sequential_evidence(
     dim: Hashable,
     lags: xr.DataArray,
 ) -> dict[str, xr.DataArray]:
-    """Return e-values for a lower CRPS than that of each reference, by method, location and case.
+    """Return e-values, large if a method has a lower CRPS than a reference, for each reference.
 
-    Each forecast is replaced by quantiles of equal probability. So the CRPS of two forecasts differ
-    by at most twice the mean distance between their sorted quantiles; e-values need this bound.
+    The e-values have a value for each method, location and case. Each forecast is replaced by
+    quantiles of equal probability. So the CRPS of two forecasts differ by at most twice the mean
+    distance between their sorted quantiles; e-values need this bound.
 
     Parameters
     ----------
     kept_of : mapping from label to tuple of DataArray
-        Quantiles of equal probability, in memory; the first label has the observations, too.
+        Quantiles of the forecasts of each method, of equal probability and in memory; the tuple of
+        the first label also has the observations.
     references : sequence of str
         Labels of the reference methods.
     dim : hashable

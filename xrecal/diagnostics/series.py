@@ -32,8 +32,9 @@ def over_series(
 ) -> tuple[xr.DataArray, ...]:
     """Apply a function to all forecasts and observations of each location.
 
-    The function gets forecasts (L, n, m), observations (L, n), numbers of the locations (L,) and
-    ``extras`` (L, n). A result has one number per location, or per case where ``per_case`` is True.
+    The function gets forecasts (L, n, m), observations (L, n), a number that identifies each
+    location (L,), and ``extras`` (L, n). A result has one number per location, or per case where
+    ``per_case`` is True.
     """
     form = evidence.form
     for part in form.parts.values():
@@ -87,7 +88,7 @@ def _parts_and_core(
 
 
 def _location_numbers(form: Form, dims: Sequence[Hashable]) -> list[xr.DataArray]:
-    """Return arrays whose sum is the number of each location."""
+    """Return arrays whose sum is the number that identifies each location."""
     parts = {
         name: part.isel({d: 0 for d in dims if d in part.dims}, drop=True)
         for name, part in form.parts.items()
@@ -101,7 +102,7 @@ def _cases_last(
     loops: list[Hashable],
     cases: Mapping[Hashable, str],
 ) -> xr.DataArray:
-    """Return values with all dimensions of the cases, renamed, as the last ones."""
+    """Rename the dimensions of the cases, and make them the last dimensions of the values."""
     lacking = {d: sizes[d] for d in cases if d not in values.dims}
     bare = values.drop_vars(set(values.coords) - labels_along(values, loops))
     whole = bare.expand_dims(lacking)
@@ -113,7 +114,7 @@ class _SeriesTask:
     """Task that applies a function to all cases of some locations.
 
     The inputs are arrays of forecasts (L, *shape, m) or (L, m), values (L, *shape), and
-    ``numbers``: arrays (L,) whose sum is the number of each location.
+    ``numbers``: arrays (L,) whose sum is the number that identifies each location.
     """
 
     function: Callable[..., tuple[npt.NDArray[Any], ...]]

@@ -66,7 +66,7 @@ def skce(
     augmented: bool = False,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Compute the SKCE: 0 on average if forecasts are calibrated given themselves.
+    """Compute the SKCE: 0 on average if forecasts are auto-calibrated.
 
     Parameters
     ----------
@@ -109,17 +109,18 @@ def skce_test(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
         Method that estimates the distribution of the SKCE for calibrated forecasts. "bootstrap"
         resamples cases [1]_. "wild" gives cases random signs; below 100 cases, its share of false
-        rejections is closer to the level of the test than that of "bootstrap". "serial" uses slow
-        waves, for cases that depend on each other. "montecarlo" draws observations from the
-        forecasts; it is right for any number of cases. "block" uses a normal approximation of the
-        mean of estimates from blocks of cases, for very many cases.
+        rejections is closer to the level of the test than that of "bootstrap". "serial" is for
+        cases that depend on each other: the slow cosine waves in the series of cases show how
+        uncertain their mean is. "montecarlo" draws observations from the forecasts; it is right for
+        any number of cases. "block" uses a normal approximation of the mean of estimates from
+        blocks of cases, for very many cases.
     n_resamples : int
         Number of resamples; "block" ignores it.
     block_length : int, optional
@@ -142,15 +143,15 @@ def skce_test(
     -------
     Dataset
         Over locations: ``skce``, the squared kernel calibration error, without a unit (an unbiased
-        estimate, which may be negative); ``p_value``, right-tailed, so small if forecasts are not
-        calibrated; ``block_length``, only for "serial"; ``n_cases``; ``status``. The status
-        reports: fewer than 2 cases, or observations that are all equal (results are NaN); fewer
-        than 10 cases; forecasts that are all equal, so the test compares observations alone;
-        weights that are negative or do not sum to one (results are NaN); cases that depend on each
-        other although the test assumes independence; for "serial", too few cases because they
-        depend on each other (the p-value is NaN); forecasts that the test compared relative to
-        their season. The result is lazy if an input is lazy; a lazy input must have all cases in
-        one chunk.
+        estimate, which may be negative); ``p_value``, of a right-tailed test: it is small if
+        forecasts are not calibrated; ``block_length``, only for "serial"; ``n_cases``; ``status``.
+        The status reports: fewer than 2 cases, or observations that are all equal (results are
+        NaN); fewer than 10 cases; forecasts that are all equal, so the test compares observations
+        alone; weights that are negative or do not sum to one (results are NaN); cases that depend
+        on each other although the test assumes independence; for "serial", too few cases, as
+        dependent cases count as fewer (the p-value is NaN); forecasts that the test compared
+        relative to their season. The result is lazy if an input is lazy; a lazy input must have all
+        cases in one chunk.
 
     Raises
     ------
@@ -166,24 +167,25 @@ def skce_test(
     observation, and :math:`Z_i \sim P_i`. Bandwidths are median distances; "montecarlo" takes the
     median distance of observations drawn from the forecasts.
 
-    All tests assume independent cases, except "serial", and "wild" with blocks. If successive cases
-    depend on each other, tests that assume independence reject too often, and a warning reports
-    this. "block" then rejects most often, because it compares neighbouring cases. "wild" needs ten
-    blocks or more; the status marks fewer. If ``dim`` has several dimensions, "serial" allows for
-    any dependence among the cases of one date.
+    All tests assume independent cases, except "serial", and "wild" with a ``block_length`` above 1.
+    If successive cases depend on each other, tests that assume independence reject too often, and a
+    warning reports this. "block" then rejects most often, because it compares neighbouring cases.
+    "wild" needs ten such blocks or more; the status marks results of fewer blocks. If ``dim`` has
+    several dimensions, "serial" allows for any dependence among the cases of one date.
 
     If 20 or more forecasts have dates, the test fits two harmonics of the annual cycle to the
     forecast means. If the harmonics explain more than half of the variance of the means, the test
-    removes the harmonics from forecasts and observations. With an annual cycle, both kernels would
-    be too wide to detect any other error.
+    removes the harmonics from forecasts and observations. Otherwise the annual cycle would make
+    both kernels so wide that the test could not detect other errors.
 
     The test replaces each censored normal distribution by 200 quantiles. If a forecast consists of
     quantiles, the test treats the quantiles as the only possible values. So the test rejects
-    forecasts of few quantiles even if the quantiles are exact; :func:`pit_test` does not. For such
-    forecasts, test many levels, or the weighted ensemble from which the quantiles were computed, or
-    the output of ``cross_validate(..., output="pit")``. The cost is O(n²) distances and memory for
-    n² numbers at each location of n cases. The test costs O(n_resamples n²); "montecarlo" takes
-    seconds for hundreds of normal distributions. The cost of "block" is O(n block_length).
+    forecasts of few quantiles even if the quantiles are exact; :func:`pit_test` does not reject
+    them. For such forecasts, test many levels, or the weighted ensemble from which the quantiles
+    were computed, or the output of ``cross_validate(..., output="pit")``. At each location of n
+    cases, the SKCE costs O(n²) distances and memory for n² numbers, and the test costs
+    O(n_resamples n²) operations; "montecarlo" takes seconds for hundreds of normal distributions.
+    The cost of "block" is O(n block_length).
 
     References
     ----------

@@ -94,18 +94,18 @@ def skill(
     ----------
     scores, reference : DataArray
         Score of each case, from ``crps``, ``brier_score`` or another function for which smaller is
-        better. ``scores`` belong to the forecasts, ``reference`` to a reference (raw forecast or
-        climatology) with the same labels.
+        better. ``scores`` are the scores of the forecasts. ``reference`` holds the scores of a
+        reference, such as the raw forecast or climatology, with the same labels.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases. By default, the calibration dimension (time, init, ...); if ``by``
         is given, all dimensions except ``by``.
     by : hashable, optional
-        Dimension of places or leads, such as "lead_time" or "station", or "season", the season of
-        the valid time (DJF, MAM, JJA, SON). The result then prints as a table with a row for each
-        place, lead or season.
+        Dimension of places or leads, such as "lead_time" or "station", or "season" for the season
+        of the valid time (DJF, MAM, JJA, SON). The result then prints as a table with a row for
+        each place, lead or season.
     block_length : int, optional
         Number of successive dates that count as one, for error, p-value and interval; 1 if dates
-        are independent. If not given, it is estimated from the data.
+        are independent. If not given, this number is estimated from the data.
     cluster : {"year", "season"}, optional
         Treat whole years or seasons as independent of each other, instead of blocks of cases. Cases
         of one year or season may depend on each other in any way. Years begin in the largest gap
@@ -121,9 +121,9 @@ def skill(
         ``n_cases`` and ``status``. Errors, intervals and p-values allow for dependence of
         successive cases. If the cases have several dimensions, such as time and places, each date
         counts once. The skill is NaN with fewer than 2 cases; error and p-value are NaN with fewer
-        than 3. P-value and interval are also NaN if the cases are too few because they depend on
-        each other. Against a perfect reference, skill and error are NaN. The result is lazy if an
-        input is lazy.
+        than 3. P-value and interval are also NaN if there are too few cases, as dependent cases
+        count as fewer. Against a perfect reference, skill and error are NaN. The result is lazy if
+        an input is lazy.
 
     Raises
     ------
@@ -137,9 +137,9 @@ def skill(
     Notes
     -----
     See :func:`xrecal.arrays.skill_score` and :func:`xrecal.arrays.diebold_mariano`. The p-value
-    tests the difference of the mean scores; the interval belongs to their ratio. If a few cases,
-    such as floods, contribute most of the mean score, the interval may exclude 0 although the
-    p-value is above 0.05. Then trust the p-value.
+    tests the difference of the mean scores, but the interval is computed from their ratio. If a few
+    cases, such as floods, contribute most of the mean score, the interval may exclude 0 although
+    the p-value is above 0.05. Then trust the p-value.
 
     Examples
     --------

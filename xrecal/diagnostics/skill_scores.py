@@ -44,8 +44,8 @@ def brier_skill_score(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
@@ -183,7 +183,7 @@ def rpss(
 
 
 def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
-    """Return the edges of a forecast of categories, or else those that the user gave."""
+    """Return the edges of a forecast of categories, or else the edges that the user gave."""
     if own is None and edges is None:
         raise ValueError(
             "edges are needed, such as edges=[0.0, 5.0] or the two terciles: only forecasts of "
@@ -208,10 +208,10 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Return ranked probability scores of probabilities, or if None, of the shares of cases.
+    """Return the RPS of ``probabilities`` or, if they are None, of the shares of these cases.
 
-    With ``of_levels``, the edges are quantiles of the climatology, and the probabilities are the
-    differences of their levels.
+    RPS is the ranked probability score. If ``of_levels`` is True, the edges are quantiles of the
+    climatology, and the probabilities are the differences between the levels of these quantiles.
     """
     dim = events.thresholds.dim
     above = None
@@ -233,10 +233,11 @@ def ranked_reference(
 def _with_ties(
     above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
 ) -> xr.DataArray:
-    """Return probabilities above edges; where ties contradict them, return shares of the cases.
+    """Return probabilities of values above edges; for tied edges, return shares of the cases.
 
-    Two equal edges, such as the terciles of a dry season, have no values between them. If many
-    observations equal an edge, the levels of quantiles are not the probabilities of the categories.
+    Edges are tied if two edges are equal, or if many observations equal an edge. Two equal edges,
+    such as the terciles of a dry season, have no values between them. If many observations equal an
+    edge, the levels of quantiles are not the probabilities of the categories.
     """
     dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")
@@ -286,7 +287,7 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
-    """Compute the skill of scores against others, which may be a Dataset of one variable."""
+    """Compute the skill of scores against the scores ``others``, also in a Dataset."""
     require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()

@@ -136,14 +136,14 @@ def summary(
     forecast : DataArray or Dataset
         Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test, n_resamples, block_length, seed
         See :func:`skce_test`. By default, tests allow for dependence of successive cases, estimated
-        from the data. ``block_length`` applies to the PIT test, too. If the SKCE test assumes
-        independent cases, the PIT test also assumes independent cases.
+        from the data. ``block_length`` applies to the PIT test, too. If you choose an SKCE test
+        that assumes independent cases, the PIT test assumes them, too.
     augmented : bool
         True adds each observation to the ensemble of its case in the tests of calibration. The
         tests are then exact if members and observation are exchangeable. This is only for plain
@@ -161,8 +161,8 @@ def summary(
         the ends of the interval; ``pit_p_value``; ``skce`` and ``skce_p_value``;
         ``pit_block_length`` and ``skce_block_length``, the number of successive cases that count as
         one, for tests that allow for dependence; ``n_cases`` and ``status`` of the SKCE test. A
-        p-value is NaN, and a question mark in the table, if the cases are too few because they
-        depend on each other. The result is lazy if an input is lazy; a computed result prints as a
+        p-value is NaN, and a question mark in the table, if there are too few cases, as dependent
+        cases count as fewer. The result is lazy if an input is lazy; a computed result prints as a
         table.
 
     Raises

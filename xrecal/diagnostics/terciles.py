@@ -43,7 +43,7 @@ LEVELS = (1 / 3, 2 / 3)
 DIGITS = 5
 """Number of decimal places to which float32 probabilities are rounded."""
 ODDS = (1 / 3, 1 / 3, 1 / 3)
-"""Probabilities of the climatological reference."""
+"""Probabilities that the reference, climatology, gives to the three categories."""
 
 _AREA = {
     "roc_area": "area under the ROC curve of the category",
@@ -76,8 +76,8 @@ def tercile_summary(
         or mixtures. Or probabilities of three categories, from ``categories`` or
         ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
-        Observations in the units of the forecasts. xrecal matches them by label along the dimension
-        of the cases.
+        Observations in the units of the forecasts. xrecal matches observations to forecasts by
+        their labels along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     edges : sequence of float or DataArray, optional
@@ -120,12 +120,13 @@ def tercile_summary(
 
     Notes
     -----
-    These functions describe the parts: :func:`xrecal.products.categories.categories`, :func:`rpss`,
-    :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` plots ``rpss`` of a grid, and
-    :func:`xrecal.plot.tercile_map` plots the probabilities of one date. If ``dim`` contains places,
-    ROC areas and reliability use the cases of all places as one sample, but the RPSS compares with
-    the climatology of each place. If ``edges`` are not given, the terciles contain information that
-    was unknown when forecasts were issued. To avoid this, evaluate
+    The parts of the result are described at these functions:
+    :func:`xrecal.products.categories.categories`, :func:`rpss`, :func:`roc`, :func:`reliability`.
+    :func:`xrecal.plot.skill_map` plots ``rpss`` of a grid, and :func:`xrecal.plot.tercile_map`
+    plots the probabilities of one date. If ``dim`` contains places, ROC areas and reliability use
+    the cases of all places as one sample, but the RPSS compares with the climatology of each place.
+    If ``edges`` are not given, the terciles contain information that was unknown when forecasts
+    were issued. To avoid this, evaluate
     ``hindcast.recal.cross_validate(observations, output="categories")``, whose terciles are
     computed without the predicted cases.
 
@@ -149,7 +150,7 @@ def tercile_summary(
     happened = _in_category(events)
     at = events.thresholds.values.rename({events.thresholds.dim: EDGE})
     probability = between(Issued(evidence.form), at, TERCILES, named=False)
-    # Shares of members can differ by rounding only, which must not rank them.
+    # Shares of members may differ by rounding only; this must not change their ranks.
     digits = DIGITS * np.finfo(probability.dtype).precision // 6
     bare = probability.drop_vars(["lower_edge", "upper_edge"]).round(digits)
     conditional, parts = reliability_parts(evidence, bare, happened)

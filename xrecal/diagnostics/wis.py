@@ -18,7 +18,7 @@ from xrecal.typing import FloatArray, IntArray
 
 WIS = Score("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
-"""Levels that the hubs of influenza and COVID-19 ask for: the median and eleven intervals."""
+"""Levels that hubs of influenza and COVID-19 ask for: the median and ends of eleven intervals."""
 
 
 def wis_of(
@@ -36,10 +36,10 @@ def quantile_wis_of(
     chosen: IntArray,
     all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Compute weighted interval scores (L, T) of those issued quantiles that are ``chosen`` (k,).
+    """Compute weighted interval scores (L, T) of the issued quantiles at positions ``chosen`` (k,).
 
-    With ``all_chosen``, a forecast that lacks some quantiles is scored by its other quantiles, if
-    these contain the median and are symmetric about it.
+    If ``all_chosen`` (the positions are all levels), a forecast that lacks some quantiles is scored
+    by its other quantiles, if these contain the median and are symmetric about it.
     """
     from xrecal.arrays.scores.intervals import NEAR
 

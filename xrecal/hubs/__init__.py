@@ -1,4 +1,4 @@
-"""Convert between tables of forecast hubs, with a row for each number, and arrays.
+"""Convert tables of forecast hubs, which have a row for each number, to arrays and back.
 
 ============  ==========================================
 read          rows of forecasts -> DataArray

@@ -52,10 +52,10 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     DataArray
         Array ``value``. Its dimensions are the start (with the name of the column in the table),
         ``location``, ``horizon``, any other column that varies (such as ``model_id``), and the
-        dimension of the output type. For quantiles and samples, this is ``quantile`` or ``member``,
-        and ``recal.fit`` takes the array. For probabilities, it is ``category`` or ``threshold``,
-        and :func:`xrecal.probabilities` makes a forecast of the array. Values without a row are
-        NaN. Columns with a single value become coordinates.
+        dimension of the output type. For quantiles and samples, this dimension is ``quantile`` or
+        ``member``, and ``recal.fit`` accepts the array. For probabilities, this dimension is
+        ``category`` or ``threshold``, and :func:`xrecal.probabilities` turns the array into a
+        forecast. Values without a row are NaN. Columns with a single value become coordinates.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _samples(rows: pd.DataFrame) -> pd.Series:
 
 
 def _array(values: pd.Series, labels: dict[str, pd.Series], name: str) -> xr.DataArray:
-    """Return values as an array over labels, which are sorted, except for categories.
+    """Return values as an array over labels; the function sorts all labels except categories.
 
     Missing values are NaN.
     """
@@ -168,8 +168,8 @@ def observations(
     table : DataFrame or path
         Rows with a date (``target_end_date``, ``date`` or ``target_date``), ``location`` and a
         value (``observation``, ``oracle_value`` or ``value``). Optional columns are ``target``, and
-        ``as_of``, the date of a version of the data. Or the path of a file (.csv, .csv.gz or
-        .parquet) with these rows.
+        ``as_of``, the date of a version of the data. You may also give the path of a file (.csv,
+        .csv.gz or .parquet) with these rows.
     target : str, optional
         Name of the target to read, needed if the table has several targets.
     as_of : date, optional

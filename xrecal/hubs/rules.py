@@ -80,7 +80,7 @@ def check(table: Table) -> None:
 
 
 def require_readable(given: pd.DataFrame) -> pd.DataFrame:
-    """Convert cells to dates, numbers and labels; raise ValueError for missing or repeated ones."""
+    """Convert cells to dates, numbers and labels; raise ValueError for invalid or repeated rows."""
     needed = [HORIZON, TYPE, ID, VALUE]
     lacking = [name for name in needed if name not in given]
     if origin_of(given) is None:
@@ -103,7 +103,7 @@ def raise_faults(faults: list[str]) -> None:
 
 
 def lines(wrong: pd.Series, text: Callable[[int], str]) -> Iterator[str]:
-    """Yield a line of text for each wrong row, at most ``SHOWN``."""
+    """Yield a line of text for each wrong row, for at most ``SHOWN`` rows."""
     found = wrong.index[wrong.to_numpy(bool)]
     for row in found[:SHOWN]:
         yield f"row {row}: {text(row)}"
@@ -160,7 +160,7 @@ def _repeated(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
-    """Yield lines for forecasts that lack a label of other forecasts of the same target."""
+    """Yield lines for forecasts that lack a level, category or threshold of other forecasts."""
     chosen = rows[rows[TYPE].isin(["quantile", "pmf", "cdf"])]
     by = [name for name in (TARGET, TYPE) if name in rows]
     for _, block in chosen.groupby(by, dropna=False, sort=False):

@@ -88,7 +88,7 @@ def parsed(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(given: pd.DataFrame) -> pd.Series:
-    """Return labels of output types: levels as numbers, thresholds and samples too if possible."""
+    """Return labels of output types; levels become numbers, thresholds and samples if possible."""
     labels = given[ID].astype(object)
     labels = labels.where(labels.isna(), labels.astype(str))
     for kind in ("quantile", "sample", "cdf"):

@@ -51,8 +51,8 @@ def write(
     Returns
     -------
     DataFrame
-        Rows of the table. If a quantile is below the quantile of a lower level, xrecal raises it to
-        the latter. Missing values have no row.
+        Rows of the table. Quantiles do not decrease with the level: where they would, xrecal raises
+        the quantile of the higher level to that of the lower level. Missing values have no row.
 
     Raises
     ------

@@ -74,7 +74,7 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """Find the observations known at a start that ``fitted`` lacks or has with other values."""
+        """Find observations, known at a start, that ``fitted`` lacks or has with other values."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
@@ -97,7 +97,7 @@ class Archive:
         return dates.astype("datetime64[us]")
 
     def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
-        """Select the observations of the cases ``at``, by variable.
+        """Select the observations of the cases at the positions ``at``, by variable.
 
         Observations get the coordinate ``valid_time`` of the forecasts if they have the dimensions
         of this coordinate.
@@ -218,7 +218,8 @@ def _forecasts(
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
     """Add the dimension of the starts to coordinates that may differ between files.
 
-    Such coordinates are the covariates of the model and, in a file of a single start, other dates.
+    Such coordinates are the covariates of the model. In a file of a single start, they are also
+    coordinates of dates, such as the valid time.
     """
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {
@@ -247,7 +248,7 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two scalar labels name the same lead or place, maybe spelled differently."""
+    """Return whether two scalar labels name the same lead or place, in any spelling."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)
@@ -261,7 +262,7 @@ def _joined(
     """Join Datasets along one dimension, in the order of its labels.
 
     The keys of ``parts`` are names for messages. If ensembles have different members, the result
-    has all of these members, with NaN for those that a Dataset lacks.
+    has all of these members, with NaN for members that a Dataset lacks.
     """
     first, *others = parts
     for other in others:

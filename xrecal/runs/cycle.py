@@ -54,7 +54,8 @@ class Cycle:
     members : int, optional
         Number of equally likely members to issue.
     variable, observed_variable : str, optional
-        Forecast variable, by default all of them, and the variable with its observations.
+        Name of the forecast variable (by default the cycle takes all forecast variables), and name
+        of the variable with its observations.
     keep : int
         Number of models to keep. It must exceed the number of starts within the longest lead.
     alpha, run_length, restart
@@ -146,7 +147,7 @@ class Cycle:
         FileExistsError
             If another process writes to the folder, or the folder does not belong to a cycle.
         FileNotFoundError
-            If an input is missing, or the folder in which to make the folder of the cycle.
+            If an input is missing, or if the parent of the folder of the cycle does not exist.
         ValueError
             If inputs do not match each other or the model, or a file is damaged.
         OSError
@@ -199,8 +200,8 @@ class Cycle:
         Returns
         -------
         Figure
-            Scores and coverage by lead, the monitor of the place and lead with the most evidence,
-            and the status as text.
+            Scores and coverage by lead, the monitor of the place and lead with the most evidence
+            against calibration, and the status as text.
 
         Raises
         ------

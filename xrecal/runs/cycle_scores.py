@@ -58,7 +58,7 @@ def _with_places(values: xr.DataArray) -> xr.DataArray:
 
 
 def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) -> xr.Dataset:
-    """Join old scores with new ones, which replace old scores of the same starts."""
+    """Join old and new scores; new scores replace old scores of the same starts."""
     options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
     new = xr.concat(pieces, dim, **options, join="exact")
     if old is not None:
@@ -71,7 +71,7 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
 def new_ones(
     old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable
 ) -> xr.DataArray:
-    """Mark observations without a score, or whose score was computed for another value."""
+    """Mark observations that have no score, or a score computed from another value."""
     there = observed.notnull()
     label = f"{name}_observation"
     starts = observed.indexes[dim]

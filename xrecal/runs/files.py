@@ -1,4 +1,4 @@
-"""Inputs of a run: files and stores, their variables, and the blocks for reading them."""
+"""Inputs of a run: files and stores, their variables, and blocks (parts read at one time)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Source:
         return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return path, number of files, bytes and newest date, which change with the file.
+        """Return path, number of files, bytes and newest date, which show if the file has changed.
 
         A run takes this fingerprint before it opens the file, so that it notices later changes.
         """
@@ -118,7 +118,7 @@ def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None
 def observed_variables(
     dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
 ) -> xr.DataArray | xr.Dataset:
-    """Return the named observations, else those named like forecasts, else the only variable."""
+    """Return the named observations, else variables named like forecasts, or the only variable."""
     if variable is not None:
         if variable not in dataset.data_vars:
             raise ValueError(
@@ -201,7 +201,7 @@ def location_blocks(
 
 
 def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
-    """Return sizes of blocks of locations: ``asked``, else those stored, else about 16 MiB."""
+    """Return sizes of blocks of locations: as ``asked``, else as stored, else about 16 MiB."""
     sizes: Blocks = {}
     cut: Blocks = {}
     n_bytes = 0

@@ -23,18 +23,19 @@ OF_TEMPERATURES = {LOW: "too cold", HIGH: "too warm"}
 TEMPERATURES = ("K", "degC", "degF")
 
 OUTERMOST = 3.1
-"""Largest absolute normal score (standard normal quantile at the PIT). The monitor, too, treats PIT
-values within 0.001 of 0 or 1 alike."""
+"""Limit of the absolute value of normal scores (standard normal quantiles at the PIT). In the same
+way, the monitor makes no difference between PIT values within 0.001 of 0 or 1."""
 
 PRIOR = 10
-"""Number of imaginary calibrated cases that steady an estimate of the spread."""
+"""Number of imaginary calibrated cases that an estimate of the spread adds to the real cases."""
 
 NEAR = 10
-"""A change that begins at most so many cases after a detection continues the earlier change."""
+"""Number of cases. A change that begins at most this number of cases after a detection is part of
+the earlier change."""
 
 RECENT, FEWEST, CALM = 20, 10, 6.0
-"""A finding is over if there are at least ``FEWEST`` later cases, and the strength of the last of
-them (up to ``RECENT``) is below ``CALM``."""
+"""A finding is over if there are at least ``FEWEST`` later cases, and the evidence in the last
+``RECENT`` of these cases (or all, if they are fewer) has a strength below ``CALM``."""
 
 ADVICE = {
     "refit": "refit the model",
@@ -89,7 +90,7 @@ def findings(
 
 @dataclass(frozen=True)
 class _Watched:
-    """Scores and monitor of one variable, as arrays (place, lead, case)."""
+    """Scores and results of the monitor for one variable, as arrays (place, lead, case)."""
 
     name: str
     pit: xr.DataArray
@@ -108,7 +109,7 @@ class _Watched:
 
     @classmethod
     def of(cls, scores: xr.Dataset, seen: xr.Dataset, name: Hashable, dim: Hashable) -> _Watched:
-        """Read the scores and monitor of a variable."""
+        """Read the scores of a variable, and the results of its monitor."""
         from scipy.special import ndtri
 
         pit = scores[f"{name}_pit"]
@@ -153,7 +154,7 @@ class _Watched:
             yield from self._changes(place, lead)
 
     def _alarm(self, place: int, lead: int) -> Finding:
-        """Return the current alarm, from the restart of the evidence to its peak."""
+        """Return the current alarm: it lasts from the restart to the peak of the evidence."""
         evidence = self.monitor["e_value"][place, lead]
         last = self.begins + int(np.argmax(evidence[self.begins :]))
         span = self.begins, last
@@ -203,7 +204,7 @@ class _Watched:
     def _with_actions(self, found: Sequence[Finding]) -> Iterator[Finding]:
         """Yield findings with advice.
 
-        Wrong observations may be the cause of an error at few places but at all of their leads.
+        If few places have an error, but have it at all leads, their observations may be wrong.
         """
         n_places = len(self.scores)
         has_cases = np.asarray(np.isfinite(self.scores).any(-1))
@@ -267,7 +268,7 @@ class _Watched:
 
 
 def _label(array: xr.DataArray, dim: Hashable, at: int) -> str:
-    """Return the name of a place along a dimension: its first text label, else all numbers."""
+    """Return the name of a place along a dimension: its first text label, or all its numbers."""
     named = naming(array, dim)
     texts = {n: c for n, c in named.items() if c.dtype.kind in "OSUT"}
     chosen = dict([*texts.items()][:1]) or named
@@ -300,7 +301,7 @@ def onset(z: FloatArray) -> int:
 
 
 def _of_ends(z: FloatArray) -> Strength:
-    """Return the strength of the evidence in the cases from each case to the last."""
+    """For each case, return the strength of the evidence from this case to the last case."""
     n = np.arange(z.size, 0, -1)
     total, squares = (np.cumsum(part[::-1])[::-1] for part in (z, z * z))
     mean = total / n

@@ -28,7 +28,7 @@ class Product(NamedTuple):
     members: int | None = None
     """Number of members, which have equal weights."""
     exceedance: Sequence[float] | None = None
-    """Thresholds; the product has the probability of exceeding each of them."""
+    """Thresholds; the product has the probability of exceeding each threshold."""
     categories: Sequence[float] | None = None
     """Levels of the quantiles of the climatology that separate categories."""
 

@@ -48,9 +48,9 @@ class Outcome:
     output : str
         Folder of the cycle.
     starts : int
-        Number of starts in the given forecasts. A start is issued if its forecast is. The fields
-        from ``issued`` to ``in_hindcast`` count each start once, but ``late`` is a part of
-        ``issued``.
+        Number of starts in the given forecasts. A start counts as issued if its forecast is issued.
+        The fields from ``issued`` to ``in_hindcast`` count each start once, but ``late`` is a part
+        of ``issued``.
     issued : list of str
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
@@ -68,17 +68,18 @@ class Outcome:
         Number of starts that are not issued because they are cases of the first fit, and are
         earlier than all issued starts.
     learned, revised : int
-        Numbers of observations that were new to the model, and that replaced another value.
+        Number of observations that were new to the model, and number of observations that replaced
+        an earlier value.
     of_the_future : int
         Number of observations with a date in the future.
     scored, unscored : int
-        Numbers of verified forecasts that this run has scored, and that it could not score because
-        their models are removed.
+        Number of verified forecasts that this run has scored, and number of those that it could not
+        score because their models are removed.
     scores : dict
         For each variable the mean CRPS of the ``n`` forecasts that this run has scored. ``in_all``
         has the mean CRPS of all forecasts scored so far.
     alarms, changes : int
-        Numbers of places and leads with an alarm, and of changes of calibration.
+        Number of places and leads with an alarm, and number of changes of calibration.
     findings : list of dict
         Alarms and changes, each with variable, lead, place, direction, amount, date of the
         beginning, evidence and advice. Places with similar findings at one lead share an entry,
@@ -169,7 +170,7 @@ class Outcome:
         return self.scores.setdefault(str(name), none)
 
     def add_all(self, name: Hashable, scores: xr.Dataset) -> None:
-        """Add the means of all scores of a variable."""
+        """Add the means of all scores of a variable to the field ``scores``."""
         known = scores[f"{name}_crps"].notnull()
         means = self._sums(name, scores)["in_all"] = {"n": int(known.sum())}
         for what in ("crps", "crps_raw"):

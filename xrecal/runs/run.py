@@ -1,4 +1,4 @@
-"""Runs on files: inputs in blocks of locations, and a result that is written block by block."""
+"""Runs on files: read inputs and write results in blocks, which are parts of the locations."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Run:
 
     A run opens inputs lazily, in blocks of locations. :meth:`write` computes a result one block at
     a time. The result appears at its path when it is complete. After a kill or a full disk, the
-    same run with ``resume=True`` computes the blocks that are missing. Its result then equals that
-    of an undisturbed run bit by bit.
+    same run with ``resume=True`` computes the blocks that are missing. The result then equals, bit
+    by bit, the result of a run without interruption.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class Run:
         ``.grib2`` is possible for quantiles and probabilities of exceedance. Leave ``output`` out
         for work that only reads.
     chunks : mapping from dimension to int, optional
-        Sizes of the blocks of locations. By default they are those in which the model is stored,
-        or about 16 MiB of the forecasts, whichever of the two the run opens first.
+        Sizes of the blocks of locations. The default depends on what the run opens first: for a
+        model, the blocks in which it is stored; for forecasts, blocks of about 16 MiB.
     resume : bool
-        Whether to continue an interrupted run, and to accept a complete result of this run.
+        True continues an interrupted run, and accepts the result if the run is already complete.
     overwrite : bool
         Whether to replace the file or store at the path, once the new result is complete.
     compute : callable, optional
@@ -167,7 +167,7 @@ class Run:
             Dimensions that the fit pools, as for ``hindcast.recal.fit``. Blocks have all positions
             along dimensions that the fit pools without a window.
         beside : bool
-            Whether to keep variables that describe the forecasts, such as their novelty.
+            True also opens variables that describe the forecasts, such as their novelty.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class Run:
 
     @explained("run.open_covariates")
     def open_covariates(self, path: Location) -> dict[str, xr.DataArray | xr.Dataset]:
-        """Open covariates in blocks of locations; open the forecasts or the model before.
+        """Open covariates in blocks of locations; first open the forecasts or the model.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class Run:
         model : Recalibrator
             Model from :meth:`open_model`, or any other model.
         forecast : Dataset
-            Forecasts from :meth:`open`, or any others.
+            Forecasts from :meth:`open`, or any other forecasts.
         quantiles : sequence of float, optional
             Levels of quantiles, as for ``model.quantile``.
         members : int, optional
@@ -320,7 +320,8 @@ class Run:
         -------
         dict
             For each variable two numbers: ``learned`` counts observations of cases for which the
-            model has none, and ``revised`` those that differ from the observations of the model.
+            model has no observation, and ``revised`` counts observations that differ from those of
+            the model.
         """
         counts = {}
         first = next(iter(model.variables.values()))

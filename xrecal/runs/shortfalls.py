@@ -18,7 +18,7 @@ from .findings import lead_text
 from .outcome import Date, stem_of
 
 MARGIN = 1_000_000
-"""Free bytes that a run needs beyond those for models, forecasts and scores."""
+"""Number of bytes that must stay free after a run has written models, forecasts and scores."""
 
 
 def missing_in(

@@ -1,9 +1,9 @@
 """Writing of a result block by block, such that a later run can continue.
 
 Next to the path of the result, a run makes the folder ``NAME.partial`` with a Zarr store, the
-request (inputs and settings of the run) as JSON, and a marker file for each written block. At the
-end, the run moves the complete result to its path by a rename. A netCDF file of a single block
-needs no store. ``docs/batch.md`` lists the steps.
+request (inputs and settings of the run) as JSON, and a marker file for each written block (part of
+the result that one task computes). At the end, the run moves the complete result to its path by a
+rename. A netCDF file of a single block needs no store. ``docs/batch.md`` lists the steps.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Target:
         return "grib" if is_grib(self.path) else format_to_write(self.path)
 
     def grib_forecast(self) -> Path:
-        """Return the path of the forecast's GRIB file; a result in GRIB copies its messages.
+        """Return the GRIB file of the forecast; results in GRIB are changed copies of its messages.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Target:
         return read[0]
 
     def as_written(self, dataset: xr.Dataset) -> xr.Dataset:
-        """Return the variables that the format can store; warn about all others.
+        """Return the variables that the format can store; warn about all other variables.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class Target:
         return True
 
     def _require_name(self) -> None:
-        """Raise an error if the path is an input, has an unknown ending, or lacks its folder."""
+        """Raise an error if the path is an input, or has an unknown ending or a missing folder."""
         self.file_format()  # raises an error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))
@@ -300,8 +300,9 @@ class Target:
     def needs_store(self) -> bool:
         """True if even a single block needs a store.
 
-        A netCDF file of a single block needs none: an interrupted run has no finished block to
-        keep. Creating and copying a store takes as long as recalibrating one station's forecast.
+        A netCDF file of a single block needs no store: if the run is interrupted, there is no
+        finished block to keep. Creating and copying a store takes as long as recalibrating one
+        station's forecast.
         """
         return can_go_on(self.path) or self.file_format() != "netcdf"
 

@@ -77,7 +77,7 @@ class Turn:
         """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
-        """Read the last start whose model comes from an earlier fit; record the fit if new."""
+        """Read the last start whose model comes from an earlier fit; record a fit that is new."""
         mark = self.folder.read_json(MARK)
         if mark.get("fit") == digest:
             self.after = mark["after"]
@@ -142,7 +142,7 @@ class Turn:
         require_room(self.folder.path, n, each, anew)
 
     def issue(self, named: str, again: bool) -> None:
-        """Learn and issue, start by start, and record the outcome of each given start.
+        """Learn cases and issue forecasts, start by start, and record the outcome of each start.
 
         ``named`` is the name of the first fit in messages. ``again`` is True to issue starts again
         that were issued before.
@@ -196,13 +196,13 @@ class Turn:
             if newest is None:
                 continue
             start, valid = newest
-            if fitted.leads is None:  # a single lead, which only forecasts have
+            if fitted.leads is None:  # only the forecasts have the single lead
                 valid = start + np.max(one.valid.to_numpy() - one.starts.to_numpy())
             known.append((start, valid))
         return (max(s for s, _ in known), max(v for _, v in known)) if known else None
 
     def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
-        """Return the name of the newest model that knows no case from after a start.
+        """Return the name of the newest model that knows no case later than a start.
 
         Return "" for the first fit, and None if each model knows later cases.
         """
@@ -333,7 +333,7 @@ class Turn:
         at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
         observed = self.archive.observations(known, at)
         here = {name: array.isel(at) for name, array in known.items()}
-        # Random numbers within jumps differ from start to start.
+        # Each start has its own random numbers for PIT values within jumps of the CDF.
         seed = int(start.astype("datetime64[s]").astype(np.int64))
         model, forecast = self._model(stem_of(start)), self._forecast(start)
         valid = {name: self.archive.variables[name].valid.isel(at) for name in here}

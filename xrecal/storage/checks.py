@@ -1,4 +1,4 @@
-"""Checks of opened models: fields, shapes and ranges of numbers must be those of a fit.
+"""Checks of opened models: fields, shapes and ranges of numbers must be as a fit makes them.
 
 Opening a model checks its fields, names, dimensions and sizes. Numbers are checked when they are
 read: at opening if the model is read into memory, otherwise when their chunk is loaded. Later code
@@ -153,7 +153,7 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
 
 
 def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
-    """Raise ValueError unless leads have two labels or none, and are as many as in the state."""
+    """Raise ValueError unless leads have two labels or none, and the state has as many leads."""
     if leads is None:
         return
     counts = leads.n_matched
@@ -250,7 +250,7 @@ def _require_array(state: xr.Dataset, name: str, expected: Expected) -> None:
 def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -> None:
     """Raise ValueError unless a parameter has the sizes and labels that its method declares."""
     for d, size in parameter.sizes(n).items():
-        # An update adds slots, but neither landmarks nor nodes of trees.
+        # An update adds room for cases, but neither landmarks nor nodes of trees.
         grows = callable(parameter.dims[d])
         if d != CASE and (state.sizes[d] > size if grows else state.sizes[d] != size):
             raise ValueError(f"{name!r} has the size {state.sizes[d]} along {d!r}, not {size}")

@@ -174,7 +174,7 @@ def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Var
 
 
 def _is_plain(name: str, value: object) -> bool:
-    """Return whether all formats store an attribute unchanged, and no reader decodes with it."""
+    """Return whether all formats store an attribute unchanged, and none uses it for decoding."""
     array = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else None
     listed = array is not None and array.dtype.kind in "iuf" and array.ndim == 1
     single = isinstance(value, (str, int, float, np.number)) and not isinstance(value, bool)

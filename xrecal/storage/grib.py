@@ -16,7 +16,7 @@ import xarray as xr
 SUFFIXES = (".grib", ".grib2", ".grb", ".grb2")
 
 PERCENTILES, PROBABILITIES = (6, 10), (5, 9)
-"""Numbers of templates in WMO's table 4.0: for a point in time, and for an interval of time."""
+"""Numbers of templates in WMO's table 4.0: first for a point in time, then for an interval."""
 
 TEMPLATE = "productDefinitionTemplateNumber"
 
@@ -150,9 +150,10 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 
 
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
-    """Merge variables; a level, member or step becomes scalar if all variables have only this one.
+    """Merge variables; if all have one and the same level, member or step, it becomes a scalar.
 
-    Where a variable lacks steps, starts or members that others have, its values are NaN.
+    If a variable lacks steps, starts or members that other variables have, its values there are
+    NaN.
     """
     levels = {array.attrs.get("GRIB_typeOfLevel") for part in parts for array in part.values()}
     levels -= {d for part in parts for d, size in part.sizes.items() if size > 1}

@@ -142,7 +142,7 @@ def _write(
     """Write a copy of a message with a new template and values; probabilities are in per cent."""
     import eccodes
 
-    original = like.message  # whose memory goes with it
+    original = like.message  # keep it: its memory is freed with it
     message = eccodes.codes_clone(original.codes_id)
     try:
         for key, number in _described(original, dim, value).items():

@@ -92,7 +92,7 @@ def require_held(path: Path) -> None:
 def _remove_left(lock: Path, path: Path) -> Holder | None:
     """Remove the lock of a dead process of this machine, and return that process.
 
-    Only one process can remove the lock file: others find it locked, or no longer at its path.
+    Only one process can remove the lock file: all others find the file locked or removed.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
 
 def _write(stream: TextIO) -> None:
     """Lock an open file, write host and number of this process, and wait until they are on disk."""
-    is_guarded = _guard(stream, wait=True)  # another process locks the file only to find it empty
+    is_guarded = _guard(stream, wait=True)  # another process may hold the lock for a moment
     now = datetime.now(UTC).isoformat(timespec="seconds")
     me = Holder(platform.node(), os.getpid(), now, is_guarded)
     stream.write(json.dumps(asdict(me)))

@@ -71,7 +71,7 @@ def format_of(path: Path) -> FileFormat:
 
 
 def real_path(path: Path) -> Path:
-    """Return the target of a link, or a path that is no link unchanged.
+    """Return the target of a link; return a path that is not a link unchanged.
 
     Callers replace the target, so that the link stays.
     """
@@ -90,7 +90,7 @@ def can_go_on(path: Path) -> bool:
 
 
 def require_free(path: Path, overwrite: bool, remedy: str) -> None:
-    """Raise an error if writing to a path would fail, or would remove files unasked.
+    """Raise an error if writing to a path would fail, or would remove files without permission.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _holding(folder: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Lock a path for writing; move an old result back that a crash left in ``NAME.partial``.
+    """Lock a path for writing; if a crash left an old result in ``NAME.partial``, move it back.
 
     Raises
     ------
@@ -192,7 +192,7 @@ class UnreadableResultError(ValueError):
 def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None:
     """Move a new result from ``NAME.partial`` to ``NAME``.
 
-    An old folder ``NAME``, which no folder can replace, first moves into ``NAME.partial``.
+    A rename cannot replace a folder, so an old folder ``NAME`` first moves into ``NAME.partial``.
 
     Raises
     ------

@@ -54,8 +54,9 @@ from .untrusted import (
 )
 
 CHUNKS = "xrecal_chunks"
-"""Group in a complete store; its attributes are the numbers of chunks of the arrays. They are
-not attributes of the store, because other software copies those when it copies only some arrays."""
+"""Group in a complete store; its attributes are the numbers of chunks of the arrays. The store
+itself does not have these attributes, because other software copies attributes of a store even if
+it copies only some arrays."""
 
 BLOCK_BYTES = 2**24
 """Largest size of a block of locations, in bytes, in storage and computation."""
@@ -64,7 +65,7 @@ TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 """Suffixes of files with tables, which xrecal does not read."""
 
 CHECKED_BYTES = 2**20
-"""Largest size, in bytes, of an array of one chunk that is checked when a store is opened."""
+"""Size in bytes; arrays of one chunk up to this size are checked when their store is opened."""
 
 
 def save(
@@ -143,7 +144,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """Divide the Dataset of a model into blocks of locations: its Dask chunks, or 16 MiB."""
+    """Divide the Dataset of a model into blocks of locations: Dask chunks, or parts of 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
@@ -165,7 +166,7 @@ def block_sizes(
 ) -> dict[Hashable, int]:
     """Return the sizes of blocks of locations of at most ``most`` bytes.
 
-    Blocks are divided along the first dimensions, and stay whole along the last ones if possible.
+    The function divides the first dimensions, and leaves the last dimensions whole if possible.
     """
     blocks = dict(sizes)
     for d in sizes:
@@ -238,20 +239,22 @@ def open_fitted(
     Returns
     -------
     Recalibrator
-        Model that makes the same forecasts, bit by bit, as the saved one.
+        Model that makes the same forecasts, bit by bit, as the saved model.
 
     Raises
     ------
     FileNotFoundError
         If there is nothing at the path.
     ValueError
-        If the path holds no model, an unfinished or damaged one, or one of another layout; if it
-        needs codecs that might run code; or if ``chunks`` names a dimension other than locations.
-        A damaged chunk of a lazy model raises an error when the chunk is read.
+        If there is no model at the path; if the model is unfinished or damaged, has the layout of
+        another version, or needs codecs that might run code; or if ``chunks`` names a dimension
+        other than locations. A damaged chunk of a lazy model raises an error when the chunk is
+        read.
 
     Notes
     -----
-    You may open the model of a stranger: xrecal runs nothing in it, and checks settings and state.
+    You may open the model of a stranger: xrecal runs no code from the file, and checks settings and
+    state.
 
     Examples
     --------

@@ -215,7 +215,7 @@ def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _nodes(content: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield an array, or the arrays of a group; a node that is not a group counts as an array."""
+    """Yield an array, or the arrays of a group; an entry other than a group counts as an array."""
     if not isinstance(content, dict) or content.get("node_type") != "group":
         yield name, content
     elif content.get("consolidated_metadata") is not None:
