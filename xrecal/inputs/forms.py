@@ -117,9 +117,10 @@ class Form:
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-        """Return a coordinate of n members, with the user's attributes; empty if none has labels.
+        """Return a coordinate for n members, or nothing if the user's members have no labels.
 
-        The labels are the user's if there are n, else n successive numbers.
+        The attributes are the user's. The labels are the user's if there are n, else n successive
+        numbers.
         """
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}

@@ -417,8 +417,8 @@ def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay
     """Use the weights (L, C) of a pool to find components that may replace past observations.
 
     All recalibrated components whose members are not past observations replace past observations,
-    in proportion to their weights. The raw forecast does not replace past observations, because the
-    weight of the raw forecast is small if it was wrong in the past. If past observations have all
+    in proportion to their weights. The raw forecast does not replace past observations, because
+    xrecal has not corrected its errors. If past observations have all
     the weight, the first component with past errors as members replaces them.
     """
     observed = np.array([c.on_observations for c in components])

@@ -262,7 +262,11 @@ class LinearPool(Settings):
         return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:
-        """Return the names and sizes of the blocks of members; past observations come first."""
+        """Return the number of members in each block, by the name of the block.
+
+        The first block has past observations, if a component has them as members. Each other
+        component has a block.
+        """
         shared = any(c.on_observations for c in self.components)
         sizes = {OBSERVATIONS: n} if shared else {}
         for component in self.components:

@@ -160,8 +160,8 @@ def diebold_mariano(
     and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. The
     longer cases depend on each other, the larger is b, and the fewer are the degrees of freedom.
     With b = 1, the test is the t-test. The estimated b is the range of a first-order autoregressive
-    process: 9 at an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is
-    NaN.
+    process: 9 at an autocorrelation of 0.6, 43 at 0.9. If :math:`\nu`, the number of
+    cosines, is below 3, the p-value is NaN.
 
     With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The function divides the
     estimated variance of the mean by the ratio of its expectation to the true variance for

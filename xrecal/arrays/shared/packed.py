@@ -288,7 +288,7 @@ class _OfOne:
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
-        """Rebuild the field of features of places."""
+        """Rebuild the field, a smooth function of the features of places."""
         middle, precision = self.arrays("field_middle", "field_precision")
         landmarks = Landmarks(*self.arrays("field_points", "field_root"))
         factors, constant, settings = self.arrays(
