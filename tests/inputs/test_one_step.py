@@ -99,7 +99,7 @@ def test_observations_along_starts():
     bare = at_leads.isel(step=1, drop=True)
     with pytest.raises(ValueError, match="along 'init', which may hold their own dates or") as told:
         one.recal.crps(bare)
-    typed = str(told.value).partition("Use ")[2].partition(" for ")[0]
+    typed = str(told.value).partition("Use ")[2].partition(" if it holds their own dates")[0]
     np.testing.assert_array_equal(
         one.recal.crps(eval(typed, {"observations": ANALYSIS.rename(time="init")})), whole
     )

@@ -120,17 +120,10 @@ class Form:
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-<<<<<<< HEAD
         """Return labels for n members, by name of their dimension; {} if members have no labels.
 
         They are the labels of the forecast if it has n members, otherwise n successive numbers. The
         attributes are those of the labels of the forecast.
-=======
-        """Return a coordinate for n members, or nothing if the user's members have no labels.
-
-        The attributes are the user's. The labels are the user's if there are n, else n successive
-        numbers.
->>>>>>> mend
         """
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}

@@ -113,7 +113,9 @@ def test_errors():
         vector_energy_distance(x, x[:, :1])
     with pytest.raises(ValueError, match="x holds infinite members; set them to NaN"):
         vector_energy_distance(x * np.inf)
-    with pytest.raises(ValueError, match=r"y_weights has shape \(3, 2\), .* its weight: \(3, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"y_weights has shape \(3, 2\), .* one weight, as shape \(3, 4\)"
+    ):
         vector_energy_distance(x, x, y_weights=np.ones((3, 2)))
     with pytest.raises(ValueError, match="y_weights is given without y; pass x_weights"):
         vector_energy_distance(x, y_weights=np.ones((3, 4)))

@@ -158,18 +158,10 @@ def diebold_mariano(
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-<<<<<<< HEAD
     and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. If the
     dependence of cases lasts longer, b is larger, and there are fewer degrees of freedom. With b =
     1, the test is the t-test. The estimate of b assumes a first-order autoregressive process: it is
     9 at an autocorrelation of 0.6, and 43 at 0.9. If :math:`\nu` is below 3, the p-value is NaN.
-=======
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. The
-    longer cases depend on each other, the larger is b, and the fewer are the degrees of freedom.
-    With b = 1, the test is the t-test. The estimated b is the range of a first-order autoregressive
-    process: 9 at an autocorrelation of 0.6, 43 at 0.9. If :math:`\nu`, the number of
-    cosines, is below 3, the p-value is NaN.
->>>>>>> mend
 
     With a lag, the long-run variance is a sum of autocovariances at the distances k, with the
     weights :math:`1 - k / (\mathrm{lag} + 1)`. As in [3]_, the function corrects the bias that this
