@@ -65,7 +65,6 @@ class Splits:
     pool: PoolOver = None
     min_samples: int = 20
     year_start: str | int | None = None
-    """Start of a year, as users type it."""
     refit: Span | None = None
     """Time between two fits of a model; updates come between these fits."""
     updates: bool = False
@@ -239,10 +238,7 @@ class HeldOut:
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """Return the joint choices of places, and the weights of named models, for each fit.
-
-        Both come from the training cases of the fit.
-        """
+        """Return joint choices of places and weights of named models, from each fit's cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):

@@ -285,12 +285,8 @@ class OnlinePool(Settings):
                 within=NOT_NEGATIVE,
             ),
             "regret": Parameter("regret of each expert", True, dims=by_level),
-            "square": Parameter(
-                "sum of squared changes of the regret", dims=by_level, within=NOT_NEGATIVE
-            ),
-            "largest": Parameter(
-                "largest change of the regret", True, dims=by_expert, within=NOT_NEGATIVE
-            ),
+            "square": Parameter("sum of squared regret steps", dims=by_level, within=NOT_NEGATIVE),
+            "largest": Parameter("largest regret step", True, dims=by_expert, within=NOT_NEGATIVE),
             "score": Parameter("discounted CRPS of each strategy", True, dims={SCORED: n_scored}),
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
@@ -422,10 +418,7 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Return the novelty (L, T) of forecasts, from the linear pool if it can compute novelty.
-
-        At places without a fit of the linear pool, the shared expert computes the novelty.
-        """
+        """Return novelty (L, T) by the linear pool; by the shared expert where this has no fit."""
         _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
@@ -543,10 +536,7 @@ class OnlinePool(Settings):
         *,
         together: bool,
     ) -> tuple[FloatArray, Errors]:
-        """Return the quantiles (1, T, K, J) that experts forecast for the cases ``which`` (T,).
-
-        The second result is the stored errors of experts, including errors of these cases.
-        """
+        """Return quantiles (1, T, K, J) of experts for the cases (T,), and their stored errors."""
         experts, said = self.experts, []
         errors, at_issue = Errors.of(part, cases, known, which)
         slow = part, int(part["last_fitted"][0]) + 1

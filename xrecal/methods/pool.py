@@ -65,17 +65,14 @@ from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
 
 SCORES = "scores"
-"""Key of the scores by which places choose weights together: for each component, the CRPS of its
-held-out forecasts, divided by the smallest CRPS of all components."""
+"""Key of the held-out CRPS of each component, divided by the smallest CRPS of a component."""
 
 EVIDENCE = "evidence"
-"""Key of one of a pool's choices. For a single place, the value is the number of its cases. For all
-places together, the value is the trust in recalibration, from 0 to 1: with 0, the raw forecast gets
-all the weight."""
+"""Key of a choice: the number of cases at a single place. For all places together, it is the trust
+in recalibration: 1, or less to give more weight to the raw forecast, down to 0."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Keys of the choices of a pool that do not belong to one of its components. The state, the arrays
-that a model stores, has the same keys."""
+"""Keys of choices of a pool that do not belong to a component; a stored model has the same keys."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -513,11 +510,7 @@ class LinearPool(Settings):
         return choices, stored_together(fits)
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Refit the components to all cases, except components with ``keeps_choices``.
-
-        Components with ``keeps_choices``, such as a CKME or a forest, keep their parameters, and
-        the pool keeps its weights and tails.
-        """
+        """Refit components to all cases; a CKME or forest, weights and tails stay as they are."""
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:
