@@ -132,9 +132,8 @@ def test_observations_of_the_future_are_not_used(begun, days):
     write(TRUTH.sel(time=slice(None, STARTS[DAY + 4])), days.observations)
     done = run(*days.args(STARTS[DAY + 2]))
     assert done.data["of_the_future"] == 6  # of two days at two places, of one start or two
-    assert (
-        "6 observations are of the future, up to 2020-02-13T00:00:00, while it is 2020" in done.err
-    )
+    told = "observations are of the future: the latest is of 2020-02-13T00:00:00, and now is 2020"
+    assert f"6 {told}" in done.err
     assert "check their dates and --now" in done.err
     assert done.code == 0
     used = tree(days.output)

@@ -17,7 +17,7 @@ from xrecal.arrays.dispatch import is_on_device, namespace
 from .malloc import keep_freed_memory
 
 _lock = threading.Lock()
-"""Lock for changes of the BLAS limit of this process, and of the two variables below."""
+"""Lock for changes of the number of BLAS threads of this process, and of the variables below."""
 
 _tasks_running = 0
 

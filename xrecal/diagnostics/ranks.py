@@ -23,11 +23,11 @@ from .evidence import NO_UNIT, described, read_evidence
 RANK = "rank"
 _TEXTS = {
     "statistic": "chi-square of the rank histogram",
-    "p_value": "p-value of a flat rank histogram, chi-square test",
+    "p_value": "p-value of the chi-square test that the rank histogram is flat",
     "slope": "linear component, positive if forecasts are too low",
-    "slope_p_value": "p-value of no linear component",
+    "slope_p_value": "p-value of the test that there is no linear component",
     "convexity": "U-shaped component, positive if the spread is too small",
-    "convexity_p_value": "p-value of no U-shaped component",
+    "convexity_p_value": "p-value of the test that there is no U-shaped component",
 }
 
 

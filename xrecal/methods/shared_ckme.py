@@ -187,7 +187,7 @@ class SharedCKME(Method):
             dims = {OWN + "place_feature": len(self.features)}
             every[HERE] = Parameter("features of the place", dims=dims)
         if self.keeps_sums:
-            dates = "number of the first dates that the sums cover"
+            dates = "how many dates, from the first on, the sums cover"
             every[SUMMED] = Parameter(dates, dtype=np.int32, for_updates=True, within=NOT_NEGATIVE)
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 

@@ -124,7 +124,7 @@ def reference(ax: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 
 def reference_height(ax: Axes, y: float) -> None:
-    """Draw a horizontal line of no gain, or of a flat histogram."""
+    """Draw a horizontal reference line, such as no gain, or the height of a flat histogram."""
     line = ax.axhline(y, color=ink(ax), alpha=0.55, lw=0.9, ls=(0, (4, 3)), zorder=1.9)
     line.set_gid(_REFERENCE)
 

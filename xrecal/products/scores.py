@@ -291,7 +291,7 @@ def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
     threshold: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
     if threshold.several:
         raise ValueError(
-            "lower and upper are one threshold each, but there are several along "
+            "lower and upper take one threshold each, but there are several along "
             f"{threshold.dim!r}; select one"
         )
     return threshold.values.isel({threshold.dim: 0}, drop=True)

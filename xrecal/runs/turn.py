@@ -122,9 +122,9 @@ class Turn:
         if self.done.of_the_future:
             warn(
                 Advice(
-                    f"{self.done.of_the_future} observations are of the future, up to "
-                    f"{shown(np.concatenate(latest).max())}, while it is {shown(now)}; they are "
-                    "not used: check their dates and ",
+                    f"{self.done.of_the_future} observations are of the future: the latest is of "
+                    f"{shown(np.concatenate(latest).max())}, and now is {shown(now)}. xrecal does "
+                    "not use them: check their dates and ",
                     Typed("now"),
                 )
             )

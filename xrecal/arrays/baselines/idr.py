@@ -210,7 +210,7 @@ class OrderedCases(NamedTuple):
     target: Matrix
     """Observations, ascending"""
     slot: IndexMatrix
-    """Number of the case of each observation"""
+    """Position of the case of each of these observations, before sorting"""
     number: IndexMatrix
     """Position of the index of each case among the distinct values of the index"""
     n_used: Indices

@@ -38,8 +38,8 @@ def project_simplex(beta: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Michelot's active-set method [1]_ is exact. It takes O(n) per pass, and at most n, typically 5
-    to 10 passes.
+    Michelot's active-set method [1]_ is exact. Each pass takes O(n). There are at most n passes,
+    typically 5 to 10.
 
     References
     ----------

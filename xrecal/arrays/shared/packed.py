@@ -247,7 +247,7 @@ def _empty(entry: Entry, sizes: Sizes) -> npt.NDArray[Any]:
 def unpack(packed: Packed) -> Shared:
     """Rebuild the fit from its arrays.
 
-    Arrays that only updates need may be missing; the sums of the fit are then empty.
+    If the arrays that only updates need are missing, the sums of the fit are empty.
     """
     one, other = _OfOne(packed, 0), _OfOne(packed, 1)
     slope, slope_variance, inflation = map(float, packed["place_settings"])
