@@ -156,8 +156,12 @@ def test_places_with_one_fault_are_one_entry(direction, change, words):
     first = max(of_lead, key=lambda one: one["places"])
     assert (first["direction"], first["action"]) == (direction, "refit")
     assert first["places"] > 4
-    assert f"at {first['places']} of 8 places, worst at place " in first["text"]
-    assert words in first["text"]
+    at = f"{direction} at {first['places']} of 8 places, worst at {first['place']}: {words}"
+    assert at in first["text"]
+    joined = " by " if words == "by " else f": {words}"
+    alone = [one["text"] for one in found_in(z[..., :1]) if one["direction"] == direction]
+    assert alone
+    assert all(f"{direction}{joined}" in text for text in alone)
 
 
 def test_one_place_with_a_fault_at_all_leads_may_have_wrong_observations():

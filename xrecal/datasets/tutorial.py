@@ -304,7 +304,7 @@ TUTORIALS = {
         twins.influenza_admissions,
     ),
     "german_prices": Tutorial(
-        "Day-ahead prices of electricity in Germany, four forecasts of 2018 to 2023",
+        "Day-ahead prices of electricity in Germany, 2018 to 2023, four forecasts each",
         "epex_de.nc",
         twins.german_prices,
     ),

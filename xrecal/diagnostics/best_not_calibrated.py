@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""Number of standard errors; the text names a larger error of the mean or variance of the PIT."""
+"""Least error of the mean or variance of the PIT that the text names, in standard errors."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:

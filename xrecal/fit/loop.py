@@ -141,7 +141,7 @@ class LoopTask:
     wanted: Wanted
     min_samples: int
     pool: Pool | None
-    """Pool with all positions that any fit learns from."""
+    """All places or leads from whose cases at least one fit learns; None without pooled cases."""
     reuse_distances: bool
     as_kept: bool
     """True if predictions use cases in the form that a model stores, with sorted members."""

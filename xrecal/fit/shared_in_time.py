@@ -101,7 +101,7 @@ class KeptChunks(SharedChunks):
     """Stored cases of the pools at each place, for passes over the cases of one date."""
 
     read_again = False
-    """False, because a pass reads one date of a state that is in memory anyway."""
+    """A pass does not read its arrays again, because the task holds all of the state in memory."""
 
     def __init__(self, fitted: FittedVariable, state: xr.Dataset, name: Hashable) -> None:
         self.component = component_of_all(fitted.method)

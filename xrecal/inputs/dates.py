@@ -44,7 +44,7 @@ class CaseAxis:
         return CaseAxis(**{n: part if part is None else part[cases] for n, part in parts.items()})
 
     def steps(self, n: int) -> IntArray:
-        """Return the number of the date of each of ``n`` cases; pooled cases share dates."""
+        """Return a number for each of ``n`` cases; cases of the same date have the same number."""
         return np.arange(n) if self.step is None else self.step
 
 

@@ -302,7 +302,7 @@ class Method(ABC):
 
     @property
     def variables(self) -> Variables | None:
-        """Variables that the method compares as vectors; None for a single linear variable."""
+        """Variables that the method compares as vectors; None for one variable without a circle."""
         return None
 
     def of_variable(self, place: int) -> Method:

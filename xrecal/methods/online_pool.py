@@ -311,7 +311,7 @@ class OnlinePool(Settings):
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Return the method with its covariates, and a remark or None.
+        """Return the method with the covariates that it uses, and a remark for the user or None.
 
         Raises ValueError if ``delay`` or ``refit`` is a length of time and the cases have no dates.
         """
@@ -345,7 +345,7 @@ class OnlinePool(Settings):
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return joint choices of places: from all cases, and from the cases before the warm-up."""
+        """Return joint choices of places for the last fit, and for the fit before the warm-up."""
         of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 

@@ -84,7 +84,7 @@ def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
 
 
 def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Pad values with -1 to the shape of ``like``, because a fit may have fewer landmarks."""
+    """Pad values with -1 to the shape of ``like``: a fit may have fewer landmarks than slots."""
     room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
     return np.pad(values, room, constant_values=-1).astype(like.dtype)
 

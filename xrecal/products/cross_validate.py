@@ -144,9 +144,9 @@ def cross_validate(
     choose : "together", "each", or name or names of dimensions
         As for ``fit``. Each fit makes this choice from its own training cases, at all places. If
         there are leads, the choice leaves out the cases that are nearer to the predicted ones than
-        the longest lead, because one observation verifies several leads. A pool that has a shared
-        fit as a component makes the choice along the pooled dimensions only, from all training
-        cases.
+        the longest lead, because one observation verifies several leads. With a shared
+        fit as a component of a LinearPool, only locations along the dimensions of ``pool=`` choose
+        together, and no training case is left out.
     min_samples : int
         Fits with fewer complete cases predict NaN.
     progress : bool

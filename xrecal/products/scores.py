@@ -41,7 +41,7 @@ from .reductions import Reduction, on_circle
 from .source import Issued, Source, Sources, check_seed, reduce
 
 AS_ISSUED = "score of the issued distribution, not corrected for ensemble size"
-FAIR = "fair: of an infinite ensemble, from exchangeable members"
+FAIR = "fair: score of an infinite ensemble, estimated from exchangeable members"
 PROBABILITY_AS_ISSUED = "score of the issued probability, not corrected for ensemble size"
 
 
@@ -317,7 +317,7 @@ class Verified(NamedTuple):
         new: Mapping[Hashable, int] | None = None,
         extras: Sequence[xr.DataArray] = (),
     ) -> xr.DataArray:
-        """Result of a reduction that takes each distribution, its observation and ``extras``."""
+        """Apply a reduction to each distribution, its observation and ``extras``."""
         return reduce(self.source, reduction, new, [self.observations, *extras])
 
     def brier(self, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:

@@ -242,15 +242,15 @@ class _Watched:
         z = z[~np.isnan(z)]
         if one.direction in (NARROW, WIDE):
             ratio = float(np.sqrt(np.mean((z - z.mean()) ** 2)))
-            return ratio, "1", f": errors spread {ratio:.2g} times as widely as forecast"
+            return ratio, "1", f"errors spread {ratio:.2g} times as widely as forecast"
         if self.errors is not None:
             errors = self.errors[one.place, one.lead, cases]
             errors = errors[~np.isnan(errors)]
             if errors.size and (errors.mean() > 0) == (one.direction == HIGH):
                 amount = float(abs(errors.mean()))
-                return amount, self.units, f" by {amount:.2g} {self.units}".rstrip()
+                return amount, self.units, f"by {amount:.2g} {self.units}".rstrip()
         amount = float(abs(z.mean()))
-        return amount, "standard deviations", f" by {amount:.2g} standard deviations"
+        return amount, "standard deviations", f"by {amount:.2g} standard deviations"
 
     def _words(self, direction: str) -> str:
         """Return words for a direction; temperatures are too cold or too warm."""
@@ -327,11 +327,11 @@ def _text(entry: dict[str, Any], how_much: str) -> str:
     said = f"{how_much} since {since} ({number} {entry['evidence']:.3g}, limit {entry['limit']:g}"
     if entry["n"] > entry["places"]:
         said += f", detected {entry['n']} times, last {last}"
+    at = "" if how_much.startswith("by ") else ":"
     if several:
         at = f" at {entry['places']} of {entry['of_places']} places, worst at {entry['place']}:"
-        said = f"{at}{said}"
     advice = ADVICE[entry["action"]]
     if entry["action"] == "refit" and entry["of_places"] == 1:
         advice = ONE_PLACE
     place = ", ".join(part for part in where if part)
-    return f"{entry['kind']}: {place}: {entry['direction']}{said}); {advice}"
+    return f"{entry['kind']}: {place}: {entry['direction']}{at} {said}); {advice}"

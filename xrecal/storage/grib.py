@@ -16,7 +16,7 @@ import xarray as xr
 SUFFIXES = (".grib", ".grib2", ".grb", ".grb2")
 
 PERCENTILES, PROBABILITIES = (6, 10), (5, 9)
-"""Numbers of templates in WMO's table 4.0: first for a point in time, then for an interval."""
+"""Numbers of templates in WMO's table 4.0, each for a point in time and for an interval."""
 
 TEMPLATE = "productDefinitionTemplateNumber"
 

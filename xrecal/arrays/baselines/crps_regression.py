@@ -31,8 +31,8 @@ RIDGE = 1.0
 For the ridge, regressors and residuals have standard deviation 1, and g is the difference from the
 coefficients of least squares. In records of 20 to 60 cases, some cases may lie exactly on a line,
 or at a bound. In such records, g and h would grow without limit if there were no ridge. The CRPS
-has a curvature of 0.28 in h. So the ridge reduces h by 20 % with n = 30, and by 0.7 % with n =
-1000, where the sampling error of h is 0.025.
+has a curvature of 0.28 in h. So the ridge reduces h, the coefficients of the spread, by 20 % with
+n = 30, and by 0.7 % with n = 1000. With n = 1000, the sampling error of h is 0.025.
 """
 
 

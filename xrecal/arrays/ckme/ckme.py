@@ -90,7 +90,7 @@ def choose_each(
 ) -> tuple[list[Choices], IntArray, FloatArray]:
     """Choose the settings for each support, with ridges of the grid (see :mod:`.ridge_rules`).
 
-    Also return the positions of the supports that are usable at the location, and quantiles (2, S,
+    Also return the indices of the supports that are usable at the location, and quantiles (2, S,
     n, q) of the forecasts of held-out cases. Entry 0 of the first axis comes from fits without the
     fold of the case, entry 1 from fits to earlier cases alone.
     """

@@ -271,7 +271,8 @@ def by_support(
     if members.shape != (*weights.shape[:-2], weights.shape[-1]):
         raise ValueError(
             f"weights of shape {weights.shape} do not fit members of shape {members.shape}; "
-            "they need the same axes, or one more before the last if forecasts share members"
+            "they need the same shape; if forecasts share members, weights have one more axis, "
+            "before the last"
         )
     n, n_sharing = members.shape[-1], weights.shape[-2]
     shape = weights.shape[:-1] if shared else members.shape[:-1]

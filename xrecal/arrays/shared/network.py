@@ -173,7 +173,7 @@ def shapes_of(members: FloatArray, mean: FloatArray, scale: FloatArray) -> Float
 
 
 def features_of(places: FloatArray, cases: Cases) -> FloatArray:
-    """Return features (n, k + q) of cases: features (P, k) of their places, and covariates."""
+    """Return a row for each of n cases: the features of its place, then its covariates."""
     return np.concatenate([places[cases.place], cases.covariates], axis=1)
 
 

@@ -209,7 +209,7 @@ ENTRIES: dict[str, Entry] = {
         "sums over the cases of each place", ("place_sum", "place"), "place_sums", True
     ),
     "at_fit": Entry(
-        "corrections around which the sums of the laws take errors",
+        "corrections of the places when the sums over errors were made",
         ("law", "correction", "place"),
         "at_fit",
         True,

@@ -123,7 +123,7 @@ class Corrections(NamedTuple):
     """Corrections of the pooled regression at P places."""
 
     centre: FloatArray
-    """(P,) term added to the location, in the unit of the variable"""
+    """(P,) term added to the centre of the forecast, in the unit of the variable"""
     slope: FloatArray
     """(P,) further term for each standard deviation by which the ensemble mean exceeds its
     average"""
