@@ -204,7 +204,9 @@ def test_names_and_attributes():
     assert "standard_name" not in found.attrs
     first, second = found.attrs["history"].splitlines()
     assert first == "made"
-    assert second.startswith("xrecal: probabilities of categories of the climatology of all cases")
+    assert second.startswith(
+        "xrecal: probabilities of categories, whose edges come from the climatology of all"
+    )
     assert found.lower_edge.attrs["units"] == found.upper_edge.attrs["units"] == "K"
     assert list(model.categories(NEW, 0.25)["category"].to_numpy()) == ["0-25 %", "25-100 %"]
 

@@ -52,7 +52,8 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
     -----
     The spectrum of a first-order autoregressive process with lag-1 autocorrelation :math:`\rho` is
     highest at frequency zero. At the frequency :math:`(1 - \rho) / \sqrt \rho` it has half of this
-    height. The n / b - 1 slow waves reach ``share`` times this frequency. With a share of 0.7, a
+    height. A serial test uses n / b - 1 slow cosine waves. Their highest frequency is
+    ``share`` times the frequency at half height, which determines b. With a share of 0.7, a
     t-test at the level 5 % rejects a true hypothesis in about 6 % of the cases. An estimated
     autocorrelation is too small on average. So the function adds the expected error, :math:`(1 + 3
     \rho) / n`, and half a standard error to it.

@@ -228,7 +228,7 @@ def model_categories(
     return sources.product(one, f"{line}{sources.after}", "categories")
 
 
-CATEGORIES_LINE = "probabilities of categories of the climatology of all cases"
+CATEGORIES_LINE = "probabilities of categories, whose edges come from the climatology of all cases"
 """Text for the history."""
 
 

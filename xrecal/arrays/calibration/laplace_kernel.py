@@ -100,7 +100,9 @@ def _add_transpose(out: Any) -> None:
 def fill_cross_points(
     z: Vector, weights: Vector, owner: Indices, y: Vector, theta: float, out: OutMatrix
 ) -> None:
-    """Compute ``E l(Z_i, y_j)`` as an array (q, n), with a row for each of the ascending y (q,).
+    """Compute ``E l(Z_i, y_j)`` for observations j and forecasts i: a row of ``out`` for each y.
+
+    The values y (q,) ascend; l is the Laplace kernel, and Z_i is drawn from forecast i.
 
     The function keeps a sum for each forecast. A point changes the sum of its own forecast, and an
     observation y changes all n sums, so the cost is O(N + q n).

@@ -23,8 +23,8 @@ PSEUDO_CASES = 10
 with standard normal values, had verified."""
 
 BINS, PSEUDO_IN_BIN = 10, 5
-"""Number of bins of the bet that is a histogram, and number of artificial cases in each bin at the
-start."""
+"""One of the bets is a histogram of past PIT values: its number of bins, and the number of
+artificial cases with which each bin starts."""
 
 TAIL = 1e-3
 """The normal bet is constant for PIT values at most this far from 0 or 1. If an observation lies

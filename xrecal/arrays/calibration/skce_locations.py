@@ -176,8 +176,8 @@ def skce_locations(
     dates = np.full(shape[:2], np.nan) if season is None else np.asarray(season, np.float64)
     if dates.shape != shape[:2] or shape[1] % settings.simultaneous:
         raise ValueError(
-            f"season has shape {dates.shape} and simultaneous is {settings.simultaneous}, but "
-            f"forecasts have shape {shape[:2]}"
+            f"season must have shape {shape[:2]}, and simultaneous must divide {shape[1]} cases; "
+            f"got shape {dates.shape} and simultaneous={settings.simultaneous}"
         )
     skce, p_value = np.full((2, shape[0]), np.nan)
     status, length = np.zeros((2, shape[0]), dtype=np.int64)

@@ -19,7 +19,7 @@ RIDGES = 10.0**GRID
 
 
 class RidgeLosses(NamedTuple):
-    """Losses with each ridge at L locations; ridge, number of cases and status of the fit."""
+    """Loss of each ridge that was tried at L locations, and the ridge that the fit chose."""
 
     loss: FloatArray
     """(L, R) mean held-out loss with each ridge, for the best kernel and support; NaN if there are

@@ -91,11 +91,11 @@ class Values(NamedTuple):
     sample: FloatArray
     """(n, p) predictors of these cases, NaN if missing"""
     ends: FloatArray
-    """(3, p) for each predictor: the smallest and the largest value of all cases, and 0 if a value
-    is 0, else NaN"""
+    """(3, p) smallest and largest value of each predictor over all cases, then a mark: 0 if the
+    predictor is 0 in a case, else NaN"""
 
     def usual(self, periods: Sequence[float | None]) -> FloatArray:
-        """Return the usual values (1, p, 8); see :func:`xrecal.arrays.predictors.stacked`."""
+        """Return the usual values of each predictor (1, p, 8), as in :mod:`.predictors`."""
         whole = self.draws.size < SAMPLE
         record = self.sample if whole else np.concatenate([self.sample, self.ends])
         each = [
