@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""Least error of the mean or variance of the PIT that the text names, in standard errors."""
+"""The text names errors of mean or variance of the PIT from this number of standard errors on."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:

@@ -39,7 +39,8 @@ PIECE = 2**28
 """Largest number of bytes of quantiles in memory at a time, if inputs are not Dask arrays."""
 SEED = 0
 EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
-"""Further dimensions, with sizes, of each result of :func:`evidence_of` (CRPS, PIT, quantiles)."""
+"""Dimensions, with sizes, that each result of :func:`evidence_of` (CRPS, PIT, quantiles) has
+besides the dimensions of locations and cases."""
 
 
 class Candidate(NamedTuple):

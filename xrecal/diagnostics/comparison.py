@@ -93,7 +93,7 @@ class Comparison(Shown):
         -------
         DataArray
             P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and if a test
-            has too few cases, as dependent cases count as fewer.
+            has too few cases (dependent cases count as fewer).
         """
         p_values = self["p_pair"]
         if adjust is None:
@@ -208,7 +208,8 @@ class Known(NamedTuple):
     fit_seconds: float
     apply_seconds: float = math.nan
     kept: tuple[xr.DataArray, ...] = ()
-    """If the comparison is sequential: quantiles; for the raw forecast, also the observations"""
+    """Quantiles of the forecasts, and for the raw forecast also the observations; empty if the
+    comparison is not sequential"""
 
 
 def compare_scores(

@@ -81,10 +81,10 @@ def decompose(
     that has not learned from this case. Two terms estimate the miscalibration: :math:`d(R, Q)` and
     :math:`S(Q, y) - S(R, y)`, where S is the CRPS and d is half the squared energy distance. The
     result is the mean of both terms over the cases. The random error of R raises the first term and
-    lowers the second, so the mean of both terms hardly depends on it. The rest of the CRPS has two
-    causes: information that the forecast lacks, and uncertainty that no forecast can remove.
-    Forecasts and observations alone cannot separate these two causes. If the recalibration uses
-    covariates, the gain from the covariates counts as miscalibration.
+    lowers the second, so the mean of both terms hardly depends on this error. The rest of the CRPS
+    has two causes: information that the forecast lacks, and uncertainty that no forecast can
+    remove. Forecasts and observations alone cannot separate these two causes. If the recalibration
+    uses covariates, the gain from the covariates counts as miscalibration.
 
     References
     ----------

@@ -287,8 +287,9 @@ def generalised_discrimination(
     See :func:`xrecal.arrays.generalised_discrimination` for the definition [1]_ [2]_. A forecast is
     larger than another if a random member of the first is larger than a random member of the second
     with a probability above ½. The score needs no threshold. A bias or an error of spread that all
-    forecasts share does not change the score. Normal distributions are compared by 200 quantiles
-    each. See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m members.
+    forecasts share does not change the score. The function represents each normal distribution by
+    200 quantiles. See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m
+    members.
 
     References
     ----------

@@ -146,7 +146,7 @@ class Evidence:
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Replace each forecast by 200 quantiles, unless ``keep``; also return a note on this."""
+        """Replace forecasts by 200 quantiles, unless ``keep`` is True; also return a note on it."""
         form = self.form
         if keep:
             return self, ""
@@ -256,7 +256,7 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """Return the dimension whose labels match observations to forecasts; None for the default."""
+    """Return the dimension whose labels match observations to forecasts; None means the default."""
     usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
     if len(labelled) > 1:  # observations already have leads, or valid times

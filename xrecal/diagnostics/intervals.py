@@ -21,7 +21,7 @@ from .pit import pit_of_cases
 
 LEVEL = "level"
 UNKNOWN = "not known from these quantiles"
-"""Note on intervals that end beyond the levels of the forecast, if it consists of quantiles."""
+"""Note on intervals with an end beyond the levels of a forecast that consists of quantiles."""
 _TEXTS = {
     "coverage": "share of observations inside the central interval",
     "width": "mean width of the central interval",

@@ -28,7 +28,7 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""Number of cases; in years with fewer cases, the monitor finds almost no error of calibration."""
+"""In years with fewer cases than this, the monitor finds almost no error of calibration."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",

@@ -69,8 +69,8 @@ def energy_score(
         recognise the dimension of the cases, name it here.
     jointly : sequence of str, optional
         Variables that are scored together as vectors. Each place has a vector of its own, unless
-        ``over`` names dimensions of places, too. Each weight must belong to a whole vector, as in
-        forecasts of a model fitted with ``jointly``.
+        ``over`` names dimensions of places, too. Each member must have one weight for its whole
+        vector, as in forecasts of a model fitted with ``jointly``.
     scale : dict or Dataset, optional
         Number by which each variable of ``jointly`` is divided, such as
         ``observations.std("time")``; needed if the units of the variables differ.
@@ -208,7 +208,7 @@ def _of_fields(
 
 
 def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
-    """Return the dimensions of a field, sorted by name, so that sums have the same order."""
+    """Return the dimensions of a field, sorted by name, so that sums always have the same order."""
     if over is None:
         case = form.roles.find(CALIBRATION, name="forecast")
         named = [d for d in form.dims if d != case]

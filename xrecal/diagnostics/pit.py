@@ -44,7 +44,7 @@ P_TEXTS = {
     "serial dependence",
     False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
-"""Long names of the p-value: True if the test allows for dependence, False if not."""
+"""Long names of the p-value, of tests that allow for dependence (True) or do not (False)."""
 
 BLOCK_TEXT = "number of successive dates of cases that count as one"
 
@@ -230,8 +230,8 @@ def pit_test(
         the PIT and the uniform distribution; ``p_value``, exact for independent cases;
         ``block_length``, the number of successive cases that counted as one (not present if you fix
         it to 1); ``n_cases`` and ``status``. Results are NaN with fewer than 2 cases. The p-value
-        is also NaN if there are too few cases, as dependent cases count as fewer; the status
-        reports this.
+        is also NaN if there are too few cases (dependent cases count as fewer); the status reports
+        this.
 
     Raises
     ------

@@ -148,7 +148,7 @@ def skce_test(
         The status reports: fewer than 2 cases, or observations that are all equal (results are
         NaN); fewer than 10 cases; forecasts that are all equal, so the test compares observations
         alone; weights that are negative or do not sum to one (results are NaN); cases that depend
-        on each other although the test assumes independence; for "serial", too few cases, as
+        on each other although the test assumes independence; for "serial", too few cases, where
         dependent cases count as fewer (the p-value is NaN); forecasts that the test compared
         relative to their season. The result is lazy if an input is lazy; a lazy input must have all
         cases in one chunk.
@@ -170,8 +170,9 @@ def skce_test(
     All tests assume independent cases, except "serial", and "wild" with a ``block_length`` above 1.
     If successive cases depend on each other, tests that assume independence reject too often, and a
     warning reports this. "block" then rejects most often, because it compares neighbouring cases.
-    "wild" needs ten such blocks or more; the status marks results of fewer blocks. If ``dim`` has
-    several dimensions, "serial" allows for any dependence among the cases of one date.
+    "wild" needs at least ten blocks of ``block_length`` cases; the status marks results of fewer
+    blocks. If ``dim`` has several dimensions, "serial" allows for any dependence among the cases of
+    one date.
 
     If 20 or more forecasts have dates, the test fits two harmonics of the annual cycle to the
     forecast means. If the harmonics explain more than half of the variance of the means, the test

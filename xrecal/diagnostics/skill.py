@@ -121,9 +121,9 @@ def skill(
         ``n_cases`` and ``status``. Errors, intervals and p-values allow for dependence of
         successive cases. If the cases have several dimensions, such as time and places, each date
         counts once. The skill is NaN with fewer than 2 cases; error and p-value are NaN with fewer
-        than 3. P-value and interval are also NaN if there are too few cases, as dependent cases
-        count as fewer. Against a perfect reference, skill and error are NaN. The result is lazy if
-        an input is lazy.
+        than 3. P-value and interval are also NaN if there are too few cases (dependent cases count
+        as fewer). Against a perfect reference, skill and error are NaN. The result is lazy if an
+        input is lazy.
 
     Raises
     ------

@@ -150,9 +150,9 @@ def rpss(
 
     Notes
     -----
-    See :func:`brier_skill_score`. Even if m members are drawn from the climatology, their skill
-    against climatology is negative [1]_; ``fair=True`` in :func:`ranked_probability_score` and
-    :func:`tercile_summary` removes this bias.
+    See :func:`brier_skill_score`. An ensemble whose m members are drawn from the climatology has a
+    negative skill against the climatology [1]_; ``fair=True`` in :func:`ranked_probability_score`
+    and :func:`tercile_summary` removes this bias.
 
     References
     ----------
@@ -287,7 +287,7 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
-    """Compute the skill of scores against the scores ``others``, also in a Dataset."""
+    """Compute the skill of scores against the scores ``others``, which may be in a Dataset."""
     require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()

@@ -143,7 +143,7 @@ def summary(
     test, n_resamples, block_length, seed
         See :func:`skce_test`. By default, tests allow for dependence of successive cases, estimated
         from the data. ``block_length`` applies to the PIT test, too. If you choose an SKCE test
-        that assumes independent cases, the PIT test assumes them, too.
+        that assumes independent cases, the PIT test also assumes independence.
     augmented : bool
         True adds each observation to the ensemble of its case in the tests of calibration. The
         tests are then exact if members and observation are exchangeable. This is only for plain
@@ -161,8 +161,8 @@ def summary(
         the ends of the interval; ``pit_p_value``; ``skce`` and ``skce_p_value``;
         ``pit_block_length`` and ``skce_block_length``, the number of successive cases that count as
         one, for tests that allow for dependence; ``n_cases`` and ``status`` of the SKCE test. A
-        p-value is NaN, and a question mark in the table, if there are too few cases, as dependent
-        cases count as fewer. The result is lazy if an input is lazy; a computed result prints as a
+        p-value is NaN, and a question mark in the table, if there are too few cases (dependent
+        cases count as fewer). The result is lazy if an input is lazy; a computed result prints as a
         table.
 
     Raises

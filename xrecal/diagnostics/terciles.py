@@ -99,17 +99,17 @@ def tercile_summary(
     Dataset
         Over ``category`` (below_normal, near_normal and above_normal, with coordinates
         ``lower_edge`` and ``upper_edge``): ``probability`` of each case, as issued, and
-        ``conditional_probability``, the probability of the category given the issued one, by
-        isotonic regression. Over ``category`` and locations: ``mean_probability``; ``frequency``,
-        the share of cases in the category; ``roc_area`` with its standard error ``roc_area_error``;
-        ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over
-        locations: ``rps``, the mean ranked probability score; ``rpss``, the skill of the forecasts
-        against odds of one third for each category, with its standard error ``rpss_error`` and the
-        ``p_value`` of equal scores; ``n_cases``; ``status``, which reports if a category happened
-        in none of the cases. The result is lazy if an input is lazy. In three situations, the odds
-        are the shares of these cases in the categories, so that climatology has a skill of 0: if
-        ``edges`` are not given, if both edges are equal, or if at least 5 % of the observations
-        equal an edge (a dry season).
+        ``conditional_probability``, the probability of the category given the issued probability,
+        by isotonic regression. Over ``category`` and locations: ``mean_probability``;
+        ``frequency``, the share of cases in the category; ``roc_area`` with its standard error
+        ``roc_area_error``; ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
+        ``uncertainty``. Over locations: ``rps``, the mean ranked probability score; ``rpss``, the
+        skill of the forecasts against odds of one third for each category, with its standard error
+        ``rpss_error`` and the ``p_value`` of equal scores; ``n_cases``; ``status``, which reports
+        if a category happened in none of the cases. The result is lazy if an input is lazy. In
+        three situations, the odds are the shares of these cases in the categories, so that
+        climatology has a skill of 0: if ``edges`` are not given, if both edges are equal, or if at
+        least 5 % of the observations equal an edge (a dry season).
 
     Raises
     ------

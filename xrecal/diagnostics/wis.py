@@ -98,7 +98,8 @@ def wis(
     :func:`xrecal.arrays.weighted_interval_score`. The score equals twice the mean quantile score
     over the levels. All levels count equally, so many levels in the tails give the tails more
     weight. The ``crps`` of quantiles is another number: it treats quantiles as members. The weight
-    of each member is the distance between two midpoints: those of its level and the next levels.
+    of each member is the distance between two midpoints: one lies between its level and the next
+    lower level, the other between its level and the next higher level.
 
     References
     ----------

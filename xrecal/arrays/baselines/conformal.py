@@ -95,7 +95,7 @@ def conformal_margins(
     -----
     The cost is O(n log n) per location, and O(T n) more with weights. The ends must depend on the
     forecasts alone, and not on a fit to the past cases. Then all past cases are exchangeable with
-    the next case [1]_. The probability above assumes this. Each end has its own margin [1]_,
+    the next case [1]_; only then does the probability above hold. Each end has its own margin [1]_,
     because a bias makes the interval too short at one end only.
 
     References

@@ -26,13 +26,13 @@ CONVERGED = 1e-5
 CASES_PER_PARAMETER = 2  # with fewer cases, the fit leaves out regressors
 LARGEST_EXPONENT = 300.0  # limit of the exponent of the spread's factor, against overflow
 RIDGE = 1.0
-"""Weight of the ridge (sum g² + sum h²) / n, compared with 1 for the mean CRPS of n cases.
-
-For the ridge, regressors and residuals have standard deviation 1, and g is the difference from the
-coefficients of least squares. In records of 20 to 60 cases, some cases may lie exactly on a line,
-or at a bound. In such records, g and h would grow without limit if there were no ridge. The CRPS
-has a curvature of 0.28 in h. So the ridge reduces h, the coefficients of the spread, by 20 % with
-n = 30, and by 0.7 % with n = 1000. With n = 1000, the sampling error of h is 0.025.
+"""Weight of the ridge (sum g² + sum h²) / n; the mean CRPS of n cases has the weight 1. g and h are
+coefficients of the regressors in mean and spread. For the ridge, regressors and residuals have
+standard deviation 1, and g is the difference from the coefficients of least squares. In records of
+20 to 60 cases, some cases may lie exactly on a line, or at a bound. In such records, g and h would
+grow without limit if there were no ridge. The CRPS has a curvature of 0.28 in h. So the ridge
+reduces h by 20 % with n = 30, and by 0.7 % with n = 1000. With n = 1000, the sampling error of h is
+0.025.
 """
 
 
@@ -195,7 +195,7 @@ def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-d
 
 @inner
 def _moments(values):  # type: ignore[no-untyped-def]
-    """Return mean and deviation of values; the deviation is 0 if they differ only by rounding."""
+    """Return mean and standard deviation of values, which is 0 if they differ only by rounding."""
     mean, square, largest = 0.0, 0.0, 0.0
     for value in values:
         mean += value / values.size

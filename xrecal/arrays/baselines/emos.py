@@ -48,8 +48,9 @@ def fit_emos(
     in_spread : bool
         True if the spread depends on the regressors, too; otherwise h is 0.
     predictors : array of int, optional
-        Numbers of those regressors whose coefficients the fit may shrink or set to 0;
-        cross-validation decides. None by default. Give all regressors except season and place.
+        Positions of the regressors whose coefficients the fit may shrink or set to 0, as
+        cross-validation decides. No regressors by default. Give all regressors except season and
+        place.
     min_samples : int
         Least number of complete cases; locations with fewer cases get NaN coefficients.
 
@@ -73,8 +74,8 @@ def fit_emos(
 
     Notes
     -----
-    The search runs from two starts, with 10 to 20 steps each; a step costs O(n (4 + 2K)²).
-    Coefficients that the cases do not determine are 0. These are b if the ensemble mean is
+    The search runs from two starting points, with 10 to 20 steps from each; a step costs O(n (4 +
+    2K)²). Coefficients that the cases do not determine are 0. These are b if the ensemble mean is
     constant, d if the variance is constant, g_k and h_k if regressor k is constant, c and d if a
     line fits exactly, and g and h if there are fewer than two cases for each coefficient. h is also
     0 if the mean of a regressor is so large, compared with its standard deviation, that c and d

@@ -40,8 +40,8 @@ of successive cases in each fold. The blocks of a fold lie all over the record, 
 seasons."""
 
 NO_SPLIT = -1
-"""Stands in place of the number of a predictor for nodes that do not split: leaves and unused
-nodes."""
+"""A node that does not split (a leaf or an unused node) has this number instead of the number of a
+predictor."""
 
 LARGEST = 1e38
 """Larger values of predictors count as this value, because trees use single precision."""

@@ -150,10 +150,10 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the
     least-squares regression of :math:`1\{y_i \le z\}` on the index x among non-increasing functions
     of x. Cases with the same index share one CDF. The probability of an observation is the step of
-    the CDF there; cases with the same observation get equal parts of it. Between two neighbouring
-    past values of the index, the function interpolates CDFs linearly. A forecast outside the range
-    of the past index gets the CDF of the nearest end of the range. If the index is constant, all
-    observations have the same probability.
+    the CDF at this value; cases with the same observation get equal parts of it. Between two
+    neighbouring past values of the index, the function interpolates CDFs linearly. A forecast
+    outside the range of the past index gets the CDF of the nearest end of the range. If the index
+    is constant, all observations have the same probability.
 
     The cost is O(n²) per location for all CDFs, and O(n) per new forecast. The function does not
     store an n × n matrix.
@@ -210,7 +210,7 @@ class OrderedCases(NamedTuple):
     target: Matrix
     """Observations, ascending"""
     slot: IndexMatrix
-    """Position of the case of each of these observations, before sorting"""
+    """Position, among the unsorted cases, of the case of each sorted observation"""
     number: IndexMatrix
     """Position of the index of each case among the distinct values of the index"""
     n_used: Indices

@@ -51,8 +51,8 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
     The function fits a line of the observations on the means, with Huber weights. It then compares
     two extensions of this line. The first extension adds a sine and a cosine of the time of year.
     The second adds a constant to all cases after a jump. Let :math:`p` be the posterior probability
-    of the jump. It assumes normal errors, the same prior probability for each date of the jump, and
-    prior odds of 99 to 1 for the annual cycle. For a record of Y years the factor is
+    of the jump. This probability assumes normal errors, the same prior probability for each date of
+    the jump, and prior odds of 99 to 1 for the annual cycle. For a record of Y years the factor is
 
     .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
 

@@ -21,8 +21,9 @@ NONE = np.zeros(0, np.int64)
 """Empty array of column numbers, for fits without predictors."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges that the fit tries, for predictors of standard deviation 1. Each is the ridge of a sum of
-squared errors, divided by the number of cases. An infinite ridge leaves out the predictors."""
+"""Ridges that the fit tries, for predictors of standard deviation 1. The fit minimises a sum of
+squared errors plus this ridge times the number of cases. An infinite ridge leaves out the
+predictors."""
 
 BLOCKS = 20
 """Number of blocks of successive cases; cross-validation holds out each block once."""
@@ -34,8 +35,8 @@ CASES_PER_REGRESSOR = 3
 """Least number of cases per regressor; with fewer cases, any predictor can seem to help."""
 
 CURVATURE = 0.282
-"""Near its minimum, the CRPS of a normal distribution with standard deviation 1 grows like this
-factor times the square of the error. The factor converts the ridge of least squares to a ridge of
+"""The mean CRPS of a normal distribution with standard deviation 1 grows by this factor times the
+square of a small error of its mean. The factor converts the ridge of least squares to a ridge of
 the CRPS."""
 
 SMALLEST = 0.05
@@ -60,9 +61,10 @@ def fit_shrunk(
     """Call :func:`fit_varying` with a ridge for the predictors, which are some of r (n, K).
 
     :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a fit
-    without predictors. If predictors do not explain the errors but may explain the spread, it
-    chooses the ridge with which predictors best explain the logarithm of the size of the errors. If
-    no finite ridge is good enough, the fit uses no predictors.
+    without predictors. If no finite ridge explains the errors well enough, but predictors may
+    explain the spread, the function chooses the ridge with which predictors best explain the
+    logarithm of the size of the errors. If no finite ridge explains this size either, the fit uses
+    no predictors.
     """
     if predictors.size == 0:
         return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)

@@ -33,7 +33,7 @@ TIED = 1e-12
 
 
 def typical_size(values: FloatArray, most: float = 0.99) -> float:
-    """Return the mean absolute value of the nonzero values among (n,); 0 if all values are zero.
+    """Return the mean absolute value of those values (n,) that are not zero; 0 if all are zero.
 
     The function limits absolute values to their quantile ``most``. It ignores zeros, because most
     values may be zero, as at a dry place.
@@ -93,8 +93,8 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
     """Limit values (n,) to ``far`` typical deviations from the median.
 
     The function computes median and deviations from ``past``, or from ``values`` if ``past`` is
-    None. The default limit is very large: it removes only values next to which rounding would hide
-    all others.
+    None. The default limit is very large: it only changes values next to which rounding would hide
+    all other values.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)

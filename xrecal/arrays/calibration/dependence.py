@@ -141,7 +141,7 @@ def _correlation(x, y, kept, rows, means):  # type: ignore[no-untyped-def]
     """Return the correlation of the centred distances in x and in y.
 
     It is NaN if all centred distances in x, or all in y, are zero up to rounding. `rows` and
-    `means` are pairs, for x and for y, from :func:`_row_means`.
+    `means` each hold two results of :func:`_row_means`, one for x and one for y.
     """
     (row_x, row_y), (mean_x, mean_y) = rows, means
     xx, yy, xy, size_x, size_y = 0.0, 0.0, 0.0, 0.0, 0.0

@@ -32,7 +32,7 @@ class Points(NamedTuple):
     weights: FloatArray
     """(N,) weight, above 0, that the forecast of a point gives to this point"""
     owner: IntArray
-    """(N,) number of the forecast that has the point"""
+    """(N,) position of the forecast to which the point belongs"""
 
 
 def laplace_expectations(
@@ -156,7 +156,7 @@ def within_expectations(parts: Forecasts, theta: float) -> FloatArray:
 
 
 def pooled(parts: Forecasts) -> Points:
-    """Return all points of forecasts (n, m) that have weight, in ascending order."""
+    """Return all members of forecasts (n, m) that have a weight above 0, in ascending order."""
     loc, _, weights = _filled(parts)
     owner, member = np.nonzero(weights > 0)
     z = loc[owner, member]
@@ -191,9 +191,9 @@ def normalised(forecasts: Forecasts) -> Forecasts:
 
     The function raises ValueError for invalid forecasts. The result is float64, with weights that
     sum to one. Missing members get weight 0 and value 0. The function removes shared members to
-    which no forecast gives weight. Each forecast may have its own members, of which at most half
-    have a weight above 0. If this holds for all forecasts, the function moves these members to the
-    first columns, and removes unused columns.
+    which no forecast gives weight. If members are not shared, and at most half of the members of
+    every forecast have a weight above 0, the function moves these members to the first columns, and
+    removes unused columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts

@@ -67,7 +67,7 @@ def fill_within_points(
 
 @inner
 def _rise_and_fall(z: Any, theta: float) -> Any:
-    """Return ``exp((z - base) / theta)`` at each point, and a factor for the earlier sum.
+    """Return ``exp((z - base) / theta)`` at each point, and a factor for the sum before it.
 
     The base moves up from time to time, to prevent overflow. The factor is below 1 at points where
     the base moves, and 1 at all other points.

@@ -93,8 +93,8 @@ def calibration_e_values(
     reason is that :math:`f_t` depends on this information alone [1]_. The mean of the products of
     the two bets is a martingale, too, and so is its mean over places. With a lag of h, the test
     follows h martingales; each uses every h-th case. The result is the largest of their values,
-    divided by h. The division is needed because h values are compared. The cost is O(p (h + n)) per
-    location, plus O(h n).
+    divided by h. The division is needed because the result is the largest of h values. The cost is
+    O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -157,11 +157,11 @@ def calibration_changes(
     quickly even after a long calibrated time. Suppose that forecasts are calibrated, and that any
     rule stops the series at some case. Then the mean of :math:`D` at this case is at most the mean
     number of cases up to it [1]_. With a lag of h the function computes h such statistics; each
-    uses every h-th case. If h is 2 or more, the result is half of the largest statistic, which
-    keeps the mean number of cases above ``run_length``. The proof is that within t cases, at most a
-    share :math:`t / A` of calibrated series reaches A in one of the h statistics. The estimated
-    first case of the change is the one after the last case at which the largest product was at most
-    1. The cost is O(p (h + n)) per location, plus O(h n).
+    uses every h-th case. If h is 2 or more, the result is half of the largest statistic. This keeps
+    the mean number of cases before a false detection above ``run_length``. The proof is that within
+    t cases, at most a share :math:`t / A` of calibrated series reaches A in one of the h
+    statistics. The estimated first case of the change is the one after the last case at which the
+    largest product was at most 1. The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -253,7 +253,7 @@ def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
 
 @inner
 def _learn(u: float, z: float, learned: Any) -> None:
-    """Add a verified case to the numbers that the two bets learn: count, two sums, and bins."""
+    """Add a verified case to the numbers that the bets learn: count, two sums, counts in bins."""
     learned[0] += 1
     learned[1] += z
     learned[2] += z * z
@@ -280,7 +280,7 @@ def _log_bet(u: float, z: float, mean: float, std: float) -> float:
 
 @inner
 def _log_mean(log_e: Any, known: Any) -> float:
-    """Return the log of the mean e-value over places with cases, from logs (p, 2) of two bets."""
+    """Return the log of the mean e-value, from logs (p, 2) of e-values of two bets at p places."""
     largest = -np.inf
     for i in range(len(known)):
         if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:
@@ -345,7 +345,7 @@ def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
 
 @inner
 def _move(part: Any, t: int, level: Any, begun: Any) -> float:
-    """Multiply the CUSUMs (p, b) by the bets on case ``t``; return the sum of all CUSUMs."""
+    """Multiply CUSUMs (p, b) of p places and b bets by the bets on case ``t``; return their sum."""
     pit, z, _, _ = part
     total = 0.0
     for i in range(len(pit)):

@@ -49,16 +49,16 @@ def montecarlo_test(
     Raises
     ------
     ValueError
-        In the cases in which :func:`case_matrix` raises it.
+        As for :func:`case_matrix`.
 
     Notes
     -----
-    If calibrated forecasts are rejected at p <= 5 %, this happens with a probability of 5 %, for
-    any number of independent cases. The reason is that calibrated forecasts are the distributions
-    of their observations. The bandwidth of the kernel on observations must not depend on the
-    observations. So the function draws one value from each forecast, and takes the median positive
-    distance among these values. If the values are all equal, it draws again. After twenty attempts
-    it takes the median distance of the observations.
+    A test at the level 5 % rejects calibrated forecasts with a probability of 5 %, for any number
+    of independent cases. The reason is that calibrated forecasts are the distributions of their
+    observations. The bandwidth of the kernel on observations must not depend on the observations.
+    So the function draws one value from each forecast, and takes the median positive distance among
+    these values. If the values are all equal, it draws again. After twenty attempts it takes the
+    median distance of the observations.
 
     For ensembles, the function computes all sums over forecasts once, for each member as an
     observation. So a resample needs only O(n²) additions. For mixtures of k normal distributions, a
@@ -169,7 +169,7 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 @kernel
 def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix) -> None:
-    """Find the members at random levels (b, n) in [0, 1), from sums (n, m) of weights.
+    """Find the members at random levels (b, n) in [0, 1), from cumulative sums (n, m) of weights.
 
     The result (b, n) is the position of each member among the members of all forecasts.
     """

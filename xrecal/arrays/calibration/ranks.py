@@ -203,7 +203,7 @@ def flatness_test(counts: FloatArray) -> Flatness:
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:
-    """Return linear and quadratic coefficients (k,) of length one.
+    """Return linear and quadratic coefficients for k ranks, as vectors (k,) of length one.
 
     The quadratic coefficients are NaN for 2 ranks.
     """

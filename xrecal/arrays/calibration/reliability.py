@@ -208,7 +208,7 @@ def _quantile_score(forecast: FloatArray, target: FloatArray, level: float) -> F
 def _fill_means(forecast: Matrix, event: Matrix, n_used: Indices, out: OutMatrix) -> None:
     """Compute the isotonic regression (L, n) of events on ascending forecasts.
 
-    Usable cases come first.
+    In each row, the ``n_used`` usable cases come first.
     """
     n = forecast.shape[1]
     level, total, width, length = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)
@@ -236,8 +236,9 @@ def _fill_quantiles(
 ) -> None:
     """Compute isotonic quantiles (L, n) for cases sorted by forecast, then by observation.
 
-    Usable cases come first. A block is a group of neighbouring cases with one quantile; the
-    function sorts the observations of each block. If two blocks violate the order, it merges them.
+    In each row, the ``n_used`` usable cases come first. A block is a group of neighbouring cases
+    with one quantile; the function sorts the observations of each block. If a block has a lower
+    quantile than the block before it, the function merges the two blocks.
     """
     n = forecast.shape[1]
     run, spare, value, start = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1, np.int64)

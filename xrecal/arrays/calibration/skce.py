@@ -209,8 +209,8 @@ def skce_blocks(
         block.
     forecast_bandwidth, bandwidth : float, optional
         Parameters s and theta of the kernels on forecasts and on observations, as in
-        :func:`case_matrix`, in u. By default, s is a median over pairs of at most 400 forecasts,
-        always the same ones, and theta is a median over pairs of all observations.
+        :func:`case_matrix`, in u. By default, s is a median over pairs of at most 400 forecasts
+        (the same forecasts in every call), and theta is a median over pairs of all observations.
 
     Returns
     -------
@@ -261,8 +261,8 @@ def skce_test(
     test : {"bootstrap", "wild", "serial"}
         "bootstrap" draws cases with replacement. "wild" gives the errors of cases random signs;
         with fewer than 100 cases, its p-values are more accurate than those of the bootstrap.
-        "serial" is for autocorrelated cases: it compares the sum of the errors with slow waves in
-        them.
+        "serial" is for autocorrelated cases: it compares the sum of the errors with slow cosine
+        waves in the errors.
     n_resamples : int, default 1000
         Number B of resamples.
     seed, location_number : int
@@ -637,7 +637,8 @@ def serial_p_value(
 ) -> float:
     """Return the p-value of the test "serial" for a float64 matrix; see :func:`skce_test`.
 
-    It is NaN with fewer than 3 slow waves. If the user chose the block length, one wave is enough.
+    The test uses n / b - 1 slow cosine waves, with the block length b. The p-value is NaN with
+    fewer than 3 waves; if the user chose b (``given``), one wave is enough.
     """
     n_waves = len(h) // block_length - 1
     if n_waves < (1 if given else FEWEST_WAVES) or np.isnan(h).any():
@@ -663,7 +664,7 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Yield numbers of resamples to draw at a time, if each resample needs n random numbers.
+    """Yield how many resamples to draw at a time, if each resample needs n random numbers.
 
     The numbers add up to ``n_resamples``, and depend on the arguments alone.
     """

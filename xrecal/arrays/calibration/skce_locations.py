@@ -77,8 +77,8 @@ class SkceSettings(NamedTuple):
     """True if the observation of each case becomes a further member of its plain ensemble; see
     :func:`xrecal.arrays.case_matrix`"""
     simultaneous: int = 1
-    """For "serial", number of successive cases that belong to one date. If it is above 1, a block
-    length is a number of dates"""
+    """For "serial", number of successive cases that belong to one date. If it is above 1,
+    ``block_length`` counts dates"""
 
 
 ESTIMATE = SkceSettings()
@@ -119,8 +119,8 @@ def skce_locations(
         Test and its options; by default the function computes no test.
     location_numbers : array of int, shape (L,), optional
         Number of each location in the whole data set, from 0; by default 0, 1, ... Random numbers
-        of a location depend on this number. So a location has the same result if a call has only
-        some of the locations.
+        of a location depend on this number. So a location gets the same result from a call with
+        only some of the locations.
     season : array of float, shape (L, n), optional
         Fraction of the year of each case, in [0, 1). The function fits yearly and half-yearly waves
         to the forecast means if there are 20 cases or more. If the waves explain more than half of
@@ -141,8 +141,8 @@ def skce_locations(
     Raises
     ------
     ValueError
-        If shapes do not match, the test is unknown, a number is out of range or belongs to
-        another test, or ``augmented`` is True for forecasts that are not plain ensembles.
+        If shapes do not match, the test is unknown, a setting is out of range or is for another
+        test, or ``augmented`` is True for forecasts that are not plain ensembles.
 
     Notes
     -----
@@ -260,7 +260,7 @@ def default_block(n: int) -> int:
 def relative_to_season(
     parts: Forecasts, y: FloatArray, season: FloatArray
 ) -> tuple[Forecasts, FloatArray] | None:
-    """Return normalised forecasts and observations (n,), both minus the cycle of the forecasts.
+    """Subtract the annual cycle of the forecasts from normalised forecasts and observations (n,).
 
     The result is None if :func:`annual_cycle` finds no cycle. The cycle depends only on forecasts
     and dates. So if forecasts are calibrated at each date, they stay calibrated after the

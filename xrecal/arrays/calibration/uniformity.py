@@ -244,7 +244,7 @@ def serial_uniform_test(
 
 
 def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
-    """Sum e(u) at all levels, and two moments of the PIT (n,), over the cases of each date."""
+    """Sum ``1{p <= u} - u`` at all levels u, and two moments of the PIT p (n,), over each date."""
     known = ~np.isnan(p)
     p = p[known, np.newaxis]
     centred = p - 0.5

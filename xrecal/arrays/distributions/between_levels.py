@@ -73,7 +73,7 @@ def quantile_pit(
     )
 
     def middle(at: Any) -> Any:
-        """Return the mean of level ``at`` and the next; 0 before the first, 1 after the last."""
+        """Return the mean of level ``at`` and the next level; 0 before all levels, 1 after them."""
         one, other = (np.take_along_axis(steps, i, -1) for i in (at, at + 1))
         return np.where(at == 0, 0.0, np.where(at == n, 1.0, (one + other) / 2))
 

@@ -23,7 +23,7 @@ range of levels, and ``"linear"`` is the value on the straight line between two 
 
 
 class Tailed(Empirical):
-    """Members (..., n) with weights (..., n); the last 20 members may stand for two tails.
+    """Members (..., n) with weights (..., n); the last 20 members may represent two tails.
 
     ``shape`` (..., 2) holds the shape of each tail; see :mod:`.tailed`. The mean, the standard
     deviation, the skewness and the log score follow from the members alone.
@@ -76,14 +76,14 @@ class Tailed(Empirical):
         return answers(fill_crps, self.parts, observations, *ends)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Return PIT values; at a jump of the CDF, ``uniform`` sets the place within the jump."""
+        """Return PIT values; within a jump of the CDF, ``uniform`` sets the position."""
         from .tailed import answers, fill_pit
 
         return answers(fill_pit, self.parts, observations, uniform)
 
 
 class Linear(Empirical):
-    """Quantiles (..., n) of equal mass, joined by straight lines to a CDF.
+    """Quantiles (..., n) that each represent the same mass; straight lines join them to a CDF.
 
     At each quantile, the CDF is the mass of all smaller quantiles plus half of the mass of this
     quantile. The CDF jumps at the smallest quantile and at the largest quantile, each time by half
@@ -136,7 +136,7 @@ class Linear(Empirical):
         return 1.0 - self._up_to(thresholds)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Return PIT values; at a jump of the CDF, ``uniform`` sets the place within the jump."""
+        """Return PIT values; within a jump of the CDF, ``uniform`` sets the position."""
         y = np.asarray(observations)[..., np.newaxis]
         below, up_to = self._up_to(y, strictly=True)[..., 0], self._up_to(y)[..., 0]
         return np.asarray(below + uniform * (up_to - below))

@@ -213,7 +213,7 @@ class Arranged(NamedTuple):
     """Largest squared distance that counts as rounding error"""
 
     def columns(self, cases: IntArray) -> FloatArray:
-        """Compute squared distances (k, n) of the ensembles number ``cases`` to all ensembles."""
+        """Compute squared distances (k, n) to all n ensembles from the k at positions ``cases``."""
         n = self.spread.size
         distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
         tolerance = np.full(cases.size, self.tolerance)

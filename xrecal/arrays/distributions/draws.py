@@ -112,7 +112,7 @@ def _fractions(bits: IntArray) -> FloatArray:
 
 
 def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
-    """Return the start (uint64) of the random generator of each location."""
+    """Return the initial state (uint64) of the random generator of each location."""
     start = splitmix64(np.array([int(seed) % 2**64], dtype=np.uint64), np.zeros(1, np.uint64))
     numbers = as_array(locations).astype(np.uint64)
     return splitmix64(namespace(numbers).asarray(start), numbers)

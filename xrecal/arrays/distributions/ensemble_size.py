@@ -105,7 +105,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     two arrays of float64, shape (L, T)
         The first array holds the adjusted variances; they are unchanged if the numbers of members
         are equal. The second array holds the variance of the sampling error of past means, minus
-        this variance for new means. It is negative if new ensembles have fewer members.
+        this variance for new means. The difference is negative if new ensembles have fewer members.
 
     Notes
     -----

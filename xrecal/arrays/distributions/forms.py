@@ -306,7 +306,7 @@ class Distribution(ABC):
         return self.as_members().log_score(observations)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Return PIT values; at a jump of the CDF, ``uniform`` sets the place within the jump."""
+        """Return PIT values; within a jump of the CDF, ``uniform`` sets the position."""
         return self.as_members().pit(observations, uniform)
 
 
@@ -498,7 +498,7 @@ class Censored(CensoredParts, Distribution):
         return arrays.censored_normal_log_score(observations, *self._parts())
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Return PIT values; at a bound, ``uniform`` sets the place within the jump of the CDF."""
+        """Return PIT values; at a bound, ``uniform`` sets the position in the jump of the CDF."""
         _, _, lower, upper = self._parts()
         latent = Forecasts(self.loc, self.scale)
         below, up_to = (

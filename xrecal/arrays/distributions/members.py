@@ -172,9 +172,10 @@ def reordered_members(
     Notes
     -----
     Each position in the template has one random number per case, uniform in (0, 1), which is the
-    same at all places. Equal values of the template, such as dry members, are put in the order of
-    these numbers. A missing value of the template counts as the quantile of the known values at the
-    level that is the random number of its position. The cost is O(n log n) per forecast.
+    same at all places. The function puts equal values of the template, such as dry members, in the
+    order of these numbers. It replaces a missing value of the template by a quantile of the known
+    values; the level of this quantile is the random number of the position. The cost is O(n log n)
+    per forecast.
 
     References
     ----------

@@ -110,7 +110,7 @@ def normal_crps(
     -------
     ndarray of float64, shape (...)
         CRPS in the unit of the variable, >= 0; smaller is better. The CRPS is NaN if the
-        observation is missing, or if all components are.
+        observation is missing, or if all components are missing.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def normal_exceedance(
     ndarray of float64, shape (..., Q)
         Probabilities in [0, 1]; small probabilities are exact to all digits. A component of scale 0
         is a single value. A probability is NaN if the threshold is missing, or if all components
-        are.
+        are missing.
 
     Raises
     ------

@@ -189,7 +189,7 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
     ``a`` and ``b`` are the distances of z from the means of X1 and X2. ``c`` is the distance of z
     from the mean of the normal density that is proportional to the product of both densities. ``k``
     is the distance of the mean of X2 from the mean of X1. A distance b or k of 0 may count as
-    positive or as negative, but must count as the same in all terms.
+    positive or as negative, but must have one sign in all terms.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)

@@ -15,9 +15,9 @@ from xrecal.typing import FloatArray
 
 POWER = 15.0
 """The fit pulls the weight of a component towards its prior weight, which is proportional to 1 /
-CRPS to this power. Components with similar CRPS get similar prior weights. A component whose CRPS
-is 20 % larger than the smallest CRPS gets almost no prior weight. Powers from 10 to 20 give nearly
-the same scores."""
+CRPS, raised to this power. Components with similar CRPS get similar prior weights. A component
+whose CRPS is 20 % larger than the smallest CRPS gets almost no prior weight. Powers from 10 to 20
+give nearly the same scores."""
 
 PULL = 0.1
 """How strongly the fit pulls weights towards the prior weights, in units of the smallest CRPS of a
@@ -32,8 +32,8 @@ DOUBT = 5.0
 the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""Two limits that end the search for weights. The first is for the difference between the slopes of
-two components, divided by the strength of the prior weights. The second is the number of steps."""
+"""The search for weights ends if no slopes of two components differ by more than the first number
+times the strength of the prior weights, and at the latest after the second number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
@@ -136,7 +136,7 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
         CRPS of held-out forecasts at each place; see :func:`relative_crps`. NaN if a component has
         no CRPS.
     one : int
-        Number of the chosen component.
+        Position of the chosen component.
     n_cases : array of float, shape (L,)
         Number of cases at each place.
 

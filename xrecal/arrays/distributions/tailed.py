@@ -178,7 +178,7 @@ def fill_pit(
 ) -> None:
     """Write PIT values of observations (L, T) into ``out``.
 
-    At a jump of the CDF, ``uniform`` (L, T) sets the place within the jump.
+    Within a jump of the CDF, ``uniform`` (L, T) sets the position.
     """
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):

@@ -19,8 +19,8 @@ POINTS = 10
 """Number of members, all of the same mass, that represent one tail."""
 
 EXCEEDANCES = 50.0
-"""A tail has the share of the mass of this number of past cases, but at least 5 % and at most 10
-%."""
+"""The mass of a tail is this number divided by the number of past cases, but at least 5 % and at
+most 10 %."""
 
 LEAST, MOST = 0.05, 0.10
 """Smallest and largest mass of a tail, as a share of the mass between the bounds."""
@@ -151,7 +151,8 @@ class Outer(NamedTuple):
     weights: FloatArray
     """(L, T, n) remaining weights of the members"""
     threshold: FloatArray
-    """(L, T, 2) quantile on each side beyond which all mass was removed; infinite if none was"""
+    """(L, T, 2) quantile on each side beyond which all mass was removed; infinite if no mass was
+    removed"""
     mass: FloatArray
     """(L, T, 2) mass removed on each side"""
     spread: FloatArray

@@ -362,7 +362,7 @@ def prepared_distances(
 
 @inner
 def _taken(prepared: Any, chosen: Any) -> Any:
-    """Return members, weights and first columns of the ensembles number ``chosen``."""
+    """Return members, weights and first columns of the ensembles at positions ``chosen``."""
     points, mass, start = prepared[0], prepared[1], prepared[2]
     first = np.zeros(chosen.size + 1, np.int64)
     for i in range(chosen.size):

@@ -30,13 +30,13 @@ def anomaly_correlation(
     Parameters
     ----------
     forecasts, observations : array of float, shape (..., n)
-        Deviations from a climatology, in any unit, or values. The function leaves out a case with
-        NaN or infinity in either array.
+        Anomalies (deviations from a climatology) or the values themselves, in any unit. The
+        function leaves out a case with NaN or infinity in either array.
     centred : bool, default True
         If True, the function also subtracts the means over the cases. This gives Pearson's
         correlation, which does not change if a constant is added to all forecasts or all
-        observations. If False, it does not, and mean anomalies with the same sign in forecasts and
-        observations increase the correlation.
+        observations. If False, the function does not subtract the means: mean anomalies of the same
+        sign in forecasts and observations then increase the correlation.
 
     Returns
     -------

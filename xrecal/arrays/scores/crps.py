@@ -219,10 +219,11 @@ def _fill_crps(
 ) -> None:
     """Fill ``int (F - 1{z >= y})^2 dz`` from lower to upper.
 
-    Observations and thresholds have shape (L, T), weights (L, T, n); members (L, n) are in
-    ascending order, with the positions of their weights. Below the observation the integrand is the
-    squared mass below z; above it, the squared mass above z. The function goes from both ends
-    towards the observation, which needs neither a branch nor a division per member.
+    In each of L rows, T forecasts share n members. Observations and thresholds have shape (L, T),
+    weights (L, T, n). ``ordered`` holds ascending members (L, n) and the positions of their
+    weights. Below the observation the integrand is the squared mass below z; above it, the squared
+    mass above z. The function goes from both ends towards the observation, which needs neither a
+    branch nor a division per member.
     """
     support, places = ordered
     n = support.shape[1]

@@ -63,12 +63,12 @@ def decompose(
 
     Notes
     -----
-    With the score S and the observation y, there are two terms: d(R, Q), and S(Q, y) - S(R, y). If
-    R is the distribution of the observation given Q, the expectation of each term is the
-    calibration error. R is only an estimate of this distribution. Its errors raise the first term
-    and lower the second by nearly the same amount, so the estimate is the average of both terms.
-    The rest is the mean score minus this estimate. Standard errors allow for serial dependence
-    (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
+    With the score S and the observation y, two terms estimate the calibration error: d(R, Q), and
+    S(Q, y) - S(R, y). If R is the distribution of the observation given Q, the expectation of each
+    term is the calibration error. R is only an estimate of this distribution. Its errors raise the
+    first term and lower the second by nearly the same amount, so the estimate is the average of
+    both terms. The rest is the mean score minus this estimate. Standard errors allow for serial
+    dependence (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
 
     References
     ----------
@@ -180,7 +180,7 @@ def _check_pairs(q: tuple[int, ...], r: tuple[int, ...]) -> None:
 
 
 def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: FloatArray) -> None:
-    """Fill the mean CRPS of censored normal distributions at the members of their ensembles."""
+    """Fill means of the CRPS of censored normal distributions over the members of ensembles."""
     n, n_sharing = mass.shape[2], mass.shape[1]
     parts = [np.broadcast_to(part, q.loc.shape).reshape(-1, 1, 1) for part in q]
     rows, means = mass.reshape(-1, n), out.reshape(-1)
@@ -196,7 +196,7 @@ def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: Floa
 
 @kernel
 def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
-    """Fill ``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of supports (L, n) with weights (L, T, n)."""
+    """Fill ``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of members (L, n) with weights (L, T, n)."""
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
@@ -244,7 +244,10 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 
 @kernel
 def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
-    """Fill distances between ensembles (L, n), (L, T, n) and (M, p), (M, S, p), by case."""
+    """Fill distances of L T = M S pairs of ensembles, in the order of the cases.
+
+    Members have shapes (L, n) and (M, p), and weights (L, T, n) and (M, S, p).
+    """
     x_order, y_order = np.argsort(x[0]), np.argsort(y[0])
     flat = out.ravel()
     for pair in range(flat.size):

@@ -17,8 +17,8 @@ from xrecal.arrays.rows import as_rows, check_probability, double_blocks, locati
 from xrecal.typing import FloatArray, IntArray
 
 LEVEL_ROUNDING = 1e-9
-"""Largest distance below a level at which a probability still reaches the level, because sums of
-weights are rounded."""
+"""A probability that is below a level by at most this number still reaches the level, because sums
+of weights are rounded."""
 
 EVEN = 1e-12
 """Odds that differ from even odds by less than this count as even, because sums of weights are
@@ -218,8 +218,8 @@ def economic_value(
         better of two rules: always protect, or never protect. It is negative if the forecast is
         worse than this rule. ``value`` is for users who act if the probability is at least the
         ratio ``cost_loss``. ``potential_value`` is for users who act if the probability is at least
-        the level that is best for these cases; it is never negative. Both are NaN if the event
-        happens in none or all of the cases.
+        the level that is best for these cases; ``potential_value`` is never negative. Both are NaN
+        if the event happens in none or all of the cases.
 
     Raises
     ------

@@ -41,8 +41,8 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
     Returns
     -------
     Coverage
-        Float64 and int64 of shape (...); share and width are NaN with fewer than 2 cases. The mean
-        width is infinite if a width is infinite.
+        Arrays of float64 and int64, shape (...); share and width are NaN with fewer than 2 cases.
+        The mean width is infinite if a width is infinite.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def weighted_interval_score(
 
     Notes
     -----
-    The function computes the score as twice the mean of :func:`~xrecal.arrays.quantile_score` over
-    the levels, which is equal. It does not sort quantiles that are in the wrong order. For many
+    The function computes twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels,
+    which gives the same score. It does not sort quantiles that are in the wrong order. For many
     equally spaced levels, the score is close to the CRPS.
 
     References

@@ -19,7 +19,7 @@ WEIGHTINGS = {
     "upper": (0.0, 0.0, 1.0),
     "lower": (1.0, -2.0, 1.0),
 }
-"""Coefficients of 1, τ and τ² in the weight of the quantile at level τ."""
+"""Weight of the quantile at level τ in each weighting: coefficients of 1, τ and τ²."""
 
 
 def quantile_score(
@@ -101,7 +101,8 @@ def quantile_weighted_crps(
     array of float64, shape of ``observations``
         :math:`\int_0^1 2 (1\{y \le q_\tau\} - \tau)(q_\tau - y) \, v(\tau) \, d\tau \ge 0` in the
         unit of the members, smaller is better. The score is NaN where :func:`~xrecal.arrays.crps`
-        is NaN. The CRPS equals the scores tails + 4 center, and also upper + lower + 2 center.
+        is NaN. With the scores of these weightings, the CRPS is tails + 4 center, and also upper +
+        lower + 2 center.
 
     Raises
     ------
@@ -163,7 +164,7 @@ def _fill_weighted_crps(
     falling: Vector,
     out: OutMatrix,
 ) -> None:
-    """Fill scores (L, T) of supports (L, n) with weights (L, T, n).
+    """Fill scores (L, T) of forecasts with members (L, n) and weights (L, T, n).
 
     The function goes through the members from both ends to the observation. Each sum of weights
     starts in a tail, so a small probability keeps its digits.

@@ -76,9 +76,9 @@ def skill_score(
     -----
     The standard error is the standard error of the mean of :math:`s - (\bar s / \bar r) \, r` under
     serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is
-    the delta method for a ratio of means. It is accurate only if the mean score of the reference
-    is. The interval is the skill plus and minus a number of standard errors. This number is the
-    quantile of Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the
+    the delta method for a ratio of means. It is accurate only if the mean score of the reference is
+    accurate. The interval is the skill plus and minus a number of standard errors. This number is
+    the quantile of Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the
     standard error. The interval is NaN if there are too few cases for their serial dependence.
 
     Examples
@@ -229,7 +229,7 @@ def standard_error(
 
 
 class _Dependence(NamedTuple):
-    """How cases depend on each other; if all fields are None, a block length is estimated."""
+    """How cases depend on each other; if all fields are None, tests estimate a block length."""
 
     lag: int | None = None
     block_length: int | None = None
@@ -338,7 +338,7 @@ def _by_holm(p_values: FloatArray) -> FloatArray:
 
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Return scores (..., n) as float64 of one shape; a case with a NaN becomes NaN in all.
+    """Return scores (..., n) as float64 of one shape; a case with NaN in one becomes NaN in all.
 
     The error message uses the names of the arguments.
     """

@@ -20,7 +20,7 @@ class SpreadSkill(NamedTuple):
     bias: FloatArray
     """Mean of forecast minus observation"""
     bias_error: FloatArray
-    """Standard error of the bias, for autocorrelated cases"""
+    """Standard error of the bias, with allowance for autocorrelation"""
     rmse: FloatArray
     """Root mean square of forecast minus observation"""
     spread: FloatArray
@@ -63,8 +63,8 @@ def spread_skill(
     SpreadSkill
         Arrays of shape (...); arrays by bin have shape (..., bins). Bins are in ascending order of
         spread, and their numbers of cases differ by at most one; cases with equal spread are in
-        order of time. Results are NaN with fewer than 2 cases, for example over the sea (the
-        standard error with fewer than 3 cases), and in an empty bin. The ratio is NaN if all errors
+        order of time. Results are NaN with fewer than 2 cases, for example over the sea, and in an
+        empty bin; the standard error is NaN with fewer than 3 cases. The ratio is NaN if all errors
         are 0.
 
     Raises
@@ -78,9 +78,10 @@ def spread_skill(
     Let the observation and m members be random draws from one distribution of variance
     :math:`\sigma^2`. Then the squared error of the ensemble mean is :math:`\frac{m + 1}{m}
     \sigma^2` on average, and the variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`.
-    The function multiplies the variance by (m + 1) / (m - 1), which makes both equal on average
-    [1]_. The result is the usual unbiased variance times (m + 1) / m. The spread is the root of a
-    mean of variances, not a mean of standard deviations. The cost is O(n log n) per location.
+    The function multiplies the variance by (m + 1) / (m - 1). On average, the product equals the
+    squared error [1]_. The result is the usual unbiased variance times (m + 1) / m. The spread is
+    the root of a mean of variances, not a mean of standard deviations. The cost is O(n log n) per
+    location.
 
     References
     ----------
