@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""The text names errors of mean or variance of the PIT from this number of standard errors on."""
+"""The text names errors of the mean or variance of the PIT above this number of standard errors."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:

@@ -218,7 +218,7 @@ def _in_category(events: Events) -> xr.DataArray:
 def _ranked(
     evidence: Evidence, events: Events, fair: bool, odds: Sequence[float] | None
 ) -> dict[str, xr.DataArray]:
-    """Return the mean RPS, and its skill against odds or against the shares of these cases."""
+    """Return the mean RPS, and the skill against odds or against the shares of these cases."""
     scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
     others = ranked_reference(events, odds, evidence, of_levels=True)
     found = skill_of(scores, others, evidence)

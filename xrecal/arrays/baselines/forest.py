@@ -1,4 +1,4 @@
-"""Regression forest: each tree puts similar cases into one leaf, and a forecast gets their errors.
+"""Regression forest: each tree puts similar cases into one leaf; forecasts use their past errors.
 
 The trees learn errors around the location of EMOS (the "centre"), in units of the spread of EMOS.
 For the error of a case, the centre is fitted without this case. scikit-learn grows the trees. This

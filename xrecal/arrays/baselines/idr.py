@@ -210,9 +210,9 @@ class OrderedCases(NamedTuple):
     target: Matrix
     """Observations, ascending"""
     slot: IndexMatrix
-    """Position, among the unsorted cases, of the case of each sorted observation"""
+    """Position, among the unsorted cases, of the case of each observation in ``target``"""
     number: IndexMatrix
-    """Position of the index of each case among the distinct values of the index"""
+    """Position, among the distinct index values, of the index of each observation in ``target``"""
     n_used: Indices
     """(L,) Number of usable cases"""
 

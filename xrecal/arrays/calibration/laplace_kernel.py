@@ -259,7 +259,7 @@ def median_positive_gap(z: Vector) -> float:
 
 @inner
 def _pairs_within(z: Any, gap: float) -> int:
-    """Return the number of pairs of z that differ by at most ``gap``."""
+    """Return the number of pairs of values of z that differ by at most ``gap``."""
     count, i = 0, 0
     for j in range(z.size):
         while z[j] - z[i] > gap:

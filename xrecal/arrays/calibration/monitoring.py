@@ -160,8 +160,8 @@ def calibration_changes(
     uses every h-th case. If h is 2 or more, the result is half of the largest statistic. This keeps
     the mean number of cases before a false detection above ``run_length``. The proof is that within
     t cases, at most a share :math:`t / A` of calibrated series reaches A in one of the h
-    statistics. The estimated first case of the change is the one after the last case at which the
-    largest product was at most 1. The cost is O(p (h + n)) per location, plus O(h n).
+    statistics. The estimated change begins just after the last case at which the largest product
+    was at most 1. The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------

@@ -34,8 +34,8 @@ def montecarlo_test(
     ----------
     forecasts, observations, augmented
         As in :func:`case_matrix`. A resample is a set of artificial observations, one for each
-        case. If ``augmented`` is True, they are drawn from the m + 1 members (with the observation)
-        of each case, as in a permutation test.
+        case. If ``augmented`` is True, the function draws each from the m members and the
+        observation of the case, as in a permutation test.
     n_resamples, seed, location_number
         As in :func:`skce_test`.
 

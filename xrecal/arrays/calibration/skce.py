@@ -301,12 +301,12 @@ def skce_test(
     correlation :math:`\max(1 - k/b, 0)` [3]_.
 
     The test "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for
-    random directions a. G contains the products of the scaled sum of all errors and of the first
-    :math:`n / b - 1` cosine transforms of the errors. The direction :math:`a_0` selects the scaled
-    sum. For calibrated forecasts, the sum and the transforms are independent and have one
-    distribution [4]_. So :math:`a^T G a` has the same distribution for every direction a, and the
-    test draws directions by random rotations [5]_. It extends the test of
-    :func:`xrecal.arrays.diebold_mariano` from numbers to vectors of errors.
+    random directions a. G contains the products of any two of these vectors: the scaled sum of all
+    errors, and the first :math:`n / b - 1` cosine transforms of the errors. The direction
+    :math:`a_0` selects the scaled sum. For calibrated forecasts, the sum and the transforms are
+    independent and have one distribution [4]_. So :math:`a^T G a` has the same distribution for
+    every direction a, and the test draws directions by random rotations [5]_. It extends the test
+    of :func:`xrecal.arrays.diebold_mariano` from numbers to vectors of errors.
 
     A test that ignores autocorrelation has p-values that are too small. With "wild", blocks must be
     many times longer than the time for which cases depend on each other. If the record has only few

@@ -230,7 +230,7 @@ def _fill_weights(
 def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
     """Write prior weights (C,) that follow from the CRPS of the components into ``weights``.
 
-    If components have a CRPS of 0, only they get weight.
+    If components have a CRPS of 0, only these components get weight.
     """
     total = 0.0
     for c in range(weights.size):

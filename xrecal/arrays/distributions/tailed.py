@@ -27,8 +27,8 @@ from .tails import POINTS, SMALLEST_SHAPE
 from .weighted import by_support
 
 IN_LINE = 1e-3
-"""Ten members count as a tail only if they differ from its formula by at most this share of their
-range, plus rounding errors."""
+"""Ten members count as a tail only if they differ from the formula of a tail by at most this share
+of their range, plus rounding errors."""
 
 SINGLE = 4 * 1.2e-7
 """Rounding to float32 may change the ten members of a tail by this share of the threshold."""

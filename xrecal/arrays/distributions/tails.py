@@ -131,9 +131,9 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Return the distances (L, N) of the n largest errors from the next smaller error.
+    """Return the distances (L, N) of the n largest errors from the largest of the other errors.
 
-    ``n`` (L,) is a number for each location. The distances of all other errors are NaN.
+    ``n`` (L,) has one number for each location. The distances of all other errors are NaN.
     """
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]

@@ -348,7 +348,8 @@ def _fill_exceedance(support: Matrix, mass: Cube, thresholds: Cube, out: OutCube
     """Write the probabilities (L, T, k) of values above ``thresholds`` (L, T, k) into ``out``.
 
     ``support`` (L, n) holds the members, and ``mass`` (L, T, n) their weights. All sums run over
-    the members in the same order, so rounding never gives a higher threshold a higher probability.
+    the members in the same order, so rounding never makes the probability above a higher threshold
+    larger.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):

@@ -92,8 +92,8 @@ def threshold_weighted_crps(
     Notes
     -----
     The cost is O(n log n) per forecast, or O(n) if forecasts share members. This score is proper
-    [1]_. A mean CRPS over cases with extreme observations is not. The move to the thresholds is the
-    chaining function of [2]_.
+    [1]_. A mean CRPS over cases with extreme observations is not proper. The move to the thresholds
+    is the chaining function of [2]_.
 
     References
     ----------
@@ -217,7 +217,7 @@ def _fill_crps(
     upper: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Fill ``int (F - 1{z >= y})^2 dz`` from lower to upper.
+    """Fill ``int (F - 1{z >= y})^2 dz`` from lower to upper thresholds, for forecasts with CDF F.
 
     In each of L rows, T forecasts share n members. Observations and thresholds have shape (L, T),
     weights (L, T, n). ``ordered`` holds ascending members (L, n) and the positions of their

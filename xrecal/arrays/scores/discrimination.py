@@ -69,9 +69,9 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     among the pairs of case i with cases of the other kind [2]_, and r is the share of cases of the
     same kind as case i. For independent cases, the variance of the mean influence equals the
     variance of DeLong et al., up to a relative error of order 1/n. For autocorrelated cases in
-    order of time, use :func:`~xrecal.arrays.standard_error` of the influence. The cost is O(n log
-    n) per location. If the last axis holds cases of several places, the area also contains the
-    differences between the climates of these places.
+    order of time, :func:`~xrecal.arrays.standard_error` of the influence is the standard error of
+    the area. The cost is O(n log n) per location. If the last axis holds cases of several places,
+    the area also contains the differences between the climates of these places.
 
     References
     ----------

@@ -139,7 +139,7 @@ def quantile_weighted_crps(
 
 
 def _polynomials(weighting: str) -> tuple[FloatArray, FloatArray]:
-    """Return the coefficients of u², u³ and u⁴ in the polynomials P and P bar of the Notes."""
+    """Return coefficients of u², u³ and u⁴ in P and P bar of :func:`quantile_weighted_crps`."""
     if weighting not in WEIGHTINGS:
         names = ", ".join(repr(name) for name in WEIGHTINGS)
         raise ValueError(f"weighting is {weighting!r}; give one of {names}")

@@ -369,7 +369,7 @@ class _Series(NamedTuple):
     mean: FloatArray
     """(L,) mean of known scores"""
     deviation: FloatArray
-    """(L, n) deviations of known scores from their mean, then zeros"""
+    """(L, n) deviations of the known scores from their mean; zeros fill up each row"""
     n_known: IntArray
     """(L,) number of known scores; 0 if a score is infinite"""
     unit: FloatArray

@@ -18,13 +18,13 @@ class SpreadSkill(NamedTuple):
     """Spread and errors, as float64 arrays (...) and (..., bins), in the unit of the forecast."""
 
     bias: FloatArray
-    """Mean of forecast minus observation"""
+    """Mean of forecast mean minus observation"""
     bias_error: FloatArray
     """Standard error of the bias, with allowance for autocorrelation"""
     rmse: FloatArray
-    """Root mean square of forecast minus observation"""
+    """Root mean square of forecast mean minus observation"""
     spread: FloatArray
-    """Root of the mean variance"""
+    """Root of the mean variance of the forecasts"""
     ratio: FloatArray
     """Spread divided by rmse: 1 if reliable, less than 1 if overconfident"""
     bin_spread: FloatArray
@@ -118,7 +118,7 @@ def spread_skill(
 def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
     """Return the factor (m + 1) / (m - 1) of variances (..., n); NaN for m below 2.
 
-    Without ``n_members`` it is 1.
+    Without ``n_members`` the factor is 1.
     """
     if n_members is None:
         return np.broadcast_to(1.0, shape)
