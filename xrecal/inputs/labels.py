@@ -143,7 +143,7 @@ def _standard_names(roles: Roles[Labels]) -> Coords:
 
 
 def _indexes(roles: Roles[Labels]) -> Coords:
-    """Return labels for dimensions of cases and leads without an index, from other coordinates."""
+    """Return labels, from other coordinates, for dimensions of cases and leads without an index."""
     obj = roles.obj
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *roles.members)]
     if not bare:

@@ -6,7 +6,6 @@ largest absolute value among other values, unless all other values are 0. The ca
 other values count. With a model, these are all values that the model has seen. In a fit, they are
 members and observations of the same place. In another call, they are the values of all cases if
 these are in memory, and of the same case if they are lazy. So results do not depend on chunks.
-case in a lazy call. So results do not depend on chunks.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DECLARING = ("_FillValue", "missing_value")
 """Attributes, or entries of the encoding, that declare missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""If the encoding has one of these, it declares missing values as they are packed in the file, so
+"""If the encoding has one of these, the declared missing values are packed numbers of the file, so
 no array in memory contains them."""
 
 CUSTOMARY = (

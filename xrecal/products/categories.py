@@ -40,7 +40,7 @@ TERCILES = ("below_normal", "near_normal", "above_normal")
 
 
 def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
+    """Probabilities (L, T, k + 1) of the categories between k edges (L, T, k) for each forecast."""
     from xrecal.arrays import category_probabilities
 
     return (category_probabilities(distribution.exceedance(edges), edges),)
@@ -333,7 +333,7 @@ def labels_of_numbers(edges: np.ndarray) -> list[str]:
 def _climatology_edges(
     source: Recalibrated, levels: FloatArray, window: float | None
 ) -> xr.DataArray:
-    """Quantiles of the calibration observations at each location, optionally near each date."""
+    """Edges: quantiles of past observations at each location, with ``window`` near each date."""
     form, fitted = source.form, source.fitted
     season = None if window is None else _season(form, fitted, window)
     dates, position = None, None
@@ -378,7 +378,7 @@ def _known_days(fitted: FittedVariable) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class _Edges:
-    """Task from observations (L, n) of a chunk to edges (L, k), or (L, T, k) for T dates."""
+    """Task that computes k edges at L locations, (L, k) or for T dates (L, T, k), from n cases."""
 
     levels: FloatArray
     season: FloatArray | None

@@ -48,7 +48,7 @@ def members_like(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n), put in the order of a template (L, T, n)."""
+    """Quantiles (L, T, n), put in the order of n other values, the template (L, T, n)."""
     from xrecal.arrays.distributions.members import reordered_members
 
     return (reordered_members(distribution.quantile(levels), template, seed, cases),)
@@ -63,7 +63,7 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Put quantiles (L, T, n) in the order of observations (L, T, N) at the positions ``slots``."""
+    """Put n quantiles in the order of n of N past observations (L, T, N), those at ``slots``."""
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 

@@ -65,7 +65,7 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """First case, by number, issued when each case has verified: (n,), or (n, k) for k leads."""
+    """Position of the first case issued after each of n cases has verified: (n,), or (n, leads)."""
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None

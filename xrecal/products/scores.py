@@ -105,10 +105,10 @@ def score_entry(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that adds a function of ``xrecal.diagnostics`` to the table of scores.
 
-    The command offers all scores of the table as ``--score``. ``cross_validate`` offers the scores
-    that each case has as ``output=``. ``name`` is the name in the table, by default that of the
-    function; the other parameters are fields of :class:`ScoreEntry`. The decorated function
-    explains wrong calls.
+    The command offers all scores of the table as ``--score``. ``cross_validate`` offers, as
+    ``output=``, those that give each case a score. ``name`` is the name in the table, by default
+    that of the function; the other parameters are fields of :class:`ScoreEntry`. The decorated
+    function explains wrong calls.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -138,14 +138,14 @@ def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[Flo
 def crps_between(
     distribution: Distribution, observations: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """CRPS (L, T) between thresholds (L, T)."""
+    """CRPS (L, T) over the values between a lower and an upper threshold (L, T)."""
     return (distribution.threshold_weighted_crps(observations, lower, upper),)
 
 
 def brier_of(
     distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
 ) -> tuple[FloatArray, ...]:
-    """Brier scores (L, T, k) of the probabilities of exceeding thresholds (L, T, k)."""
+    """Brier scores (L, T, k) of the probabilities of exceeding each of k thresholds (L, T, k)."""
     from xrecal.arrays.scores.event_scores import brier_score
 
     n_members = None
@@ -469,7 +469,7 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations at the single lead or place of a forecast, with its dimension.
+    """Observations at the single lead or place of a forecast, as a dimension of length one.
 
     Observations that have no such label stay as they are: they are for all places, or lie along
     valid times.

@@ -20,7 +20,7 @@ from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
 
 MEDIAN = 0.5
-"""The only level that has a CF cell method."""
+"""The only level of quantiles for which CF has a cell method."""
 
 
 @on_circle
