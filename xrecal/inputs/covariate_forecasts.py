@@ -115,7 +115,7 @@ def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
 
 @dataclass(frozen=True)
 class _MomentsTask:
-    """Task that computes the mean and log standard deviation (L,) of forecasts (L, m)."""
+    """Task that computes mean and log standard deviation (L,) of L forecasts with m members."""
 
     censored: bool
 

@@ -60,10 +60,10 @@ def read_covariates(
     name : str
         Name of the forecasts in messages.
     cases : sequence of hashable
-        For a hindcast, ``dim`` and the pooled dimensions: each covariate must vary along one of
-        these. The sequence is empty for a forecast.
+        For a hindcast, ``dim`` and the pooled dimensions: each covariate must vary along at
+        least one of these. The sequence is empty for a forecast.
     known_as : mapping from name to {"start", "valid"}, optional
-        Attributes ``known`` of the covariates that the fit used.
+        Attribute ``known`` of each covariate that the fit used.
 
     Raises
     ------

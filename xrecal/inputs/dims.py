@@ -75,7 +75,7 @@ def _one_type(dim: Hashable) -> str:
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
-    """Return advice if dates (n,) and (p,) differ only by time of day or day of month."""
+    """Return advice if two lists of dates differ only by time of day or day of month."""
     if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):

@@ -229,7 +229,7 @@ def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | Non
 
 
 def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
-    """Return, for each row of ``wanted`` (n, k), the equal row of ``given`` (p, k), or -1.
+    """Return the position in ``given`` (p, k) of each row of ``wanted`` (n, k), -1 if missing.
 
     Rows are equal up to rounding. The result is None if values are missing, or if ``given`` has no
     rows or two equal rows.

@@ -23,7 +23,7 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""Prefix of the names of coordinates with the past case from which each member comes."""
+"""Prefix of the names of coordinates that hold the label of the past case of each member."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"

@@ -40,7 +40,7 @@ OTHERS = "all others"
 """Words that warnings use for the values with which a large value is compared."""
 
 MEMBERS = "xrecal_member"
-"""Dimension of the members inside a task."""
+"""Dimension of the members in a task, the computation for one chunk."""
 
 
 def require_readable(array: xr.DataArray, *, name: str) -> None:
@@ -185,7 +185,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Return members (L, m), and observations (L,); NaN replaces values absurd for their case."""
+    """Return m members (L, m) and the observation (L,) of L cases, with NaN for absurd values."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:

@@ -48,8 +48,8 @@ N_BARS = 20
 INSET = "xrecal-issued"
 
 BELOW, ABOVE = (0.62, 0.07), (0.12, 0.3)
-"""Lower left corner of the bar chart of issued probabilities, if it is below and if it is above the
-diagonal."""
+"""Lower left corner of the bar chart of issued probabilities: for a chart below the diagonal, and
+for a chart above it."""
 
 MANY_TIMES = 30
 """The axis of the bars is logarithmic if the highest bar is more than this many times as high as

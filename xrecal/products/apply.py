@@ -29,7 +29,7 @@ from .reductions import on_circle, on_device
 @on_device
 @on_circle
 def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Weights (L, T, n) of n members, at L locations for T forecasts of each."""
+    """Weights (L, T, n) of n members, at L locations with T forecasts each."""
     assert distribution.weights is not None
     return (distribution.weights,)
 
@@ -60,7 +60,7 @@ observed range than this range is wide."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
-    """Means and standard deviations (L, T) of normal distributions."""
+    """Means and standard deviations (L, T), at L locations with T forecasts each."""
     return distribution.loc[..., 0], distribution.scale[..., 0]
 
 

@@ -223,7 +223,7 @@ def cross_validate(
 def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     """Return the function that computes an output from held-out distributions of one variable.
 
-    If the output keeps the name of the hindcast, the function returns a DataArray without a name.
+    The function returns a DataArray without a name if the output keeps the name of the hindcast.
     ``given`` has the parameters of all outputs; each output uses the parameters of its function.
     """
     scores = {name: score.function for name, score in SCORES.items() if score.by_case}
@@ -292,7 +292,7 @@ def climatological_categories_of(
     levels: FloatArray,
     dtype: npt.DTypeLike,
 ) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k + 1) of categories, and the edges (L, T, k) between them.
+    """Probabilities (L, T, k + 1) of categories for T forecasts, and the edges (L, T, k).
 
     The k edges are quantiles of N observations ``learned`` (L, N) at each of L locations.
     """

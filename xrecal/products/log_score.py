@@ -32,7 +32,7 @@ def log_score_of(distribution: Distribution, observations: FloatArray) -> tuple[
 def quantile_log_score_of(
     distribution: Empirical, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Log scores (L, T) of forecasts that consist of quantiles at m levels (m,)."""
+    """Log scores (L, T) of quantiles at m levels (m,), at L locations with T forecasts each."""
     from xrecal.arrays import quantile_log_score
 
     return (quantile_log_score(observations, distribution.members, levels),)

@@ -20,12 +20,12 @@ from .source import Source, reduce
 
 
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of values above each of k thresholds (L, T, k)."""
+    """Probabilities (L, T, k) of values above k thresholds, for T forecasts at L locations."""
     return (distribution.exceedance(thresholds),)
 
 
 def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of values at or below each of k thresholds (L, T, k)."""
+    """Probabilities (L, T, k) of values up to k thresholds, for T forecasts at L locations."""
     return (1.0 - distribution.exceedance(thresholds),)
 
 

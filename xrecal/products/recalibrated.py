@@ -46,7 +46,8 @@ Missing: TypeAlias = Literal["refuse", "without"]
 """Treatment of forecasts that lack a covariate of the model."""
 
 SLOT = "xrecal_slot"
-"""Dimension of the members of results in a task. Members of forecasts have another dimension."""
+"""Dimension of the members of results in a task, the computation for one chunk. Members of
+forecasts have another dimension."""
 
 BESIDE = {
     "novelty": {
@@ -372,7 +373,8 @@ class PredictTask:
 def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:
     """Mass (L, T) of values farther outside the observed range than this range is wide.
 
-    The range is from ``low`` to ``high`` (L, T). The mass is NaN where the range has no width.
+    There are T forecasts at L locations. The range is from ``low`` to ``high`` (L, T). The mass is
+    NaN where the range has no width.
     """
     assert isinstance(distribution, Empirical)
     members, weights = distribution

@@ -18,10 +18,11 @@ Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
 """Labels of calibration cases; None takes the cases nearest in season."""
 
 PAST = "xrecal_past"
-"""Dimension of all calibration cases in a task; the state has another dimension for them."""
+"""Dimension of all past cases in a task, the computation for one chunk. The state of the model
+has another dimension for these cases."""
 
 PICK = "xrecal_pick"
-"""Dimension of the template cases."""
+"""Dimension of the past cases that give members their order."""
 
 
 def past_observations(fitted: FittedVariable) -> xr.DataArray:

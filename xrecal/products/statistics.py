@@ -31,7 +31,7 @@ def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
 
 @on_circle
 def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
-    """Standard deviations (L, T)."""
+    """Standard deviations (L, T), at L locations with T forecasts each."""
     return (distribution.std(),)
 
 
