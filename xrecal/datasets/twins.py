@@ -114,7 +114,7 @@ def mjo_rmm1(rng: np.random.Generator) -> xr.Dataset:
 
 
 def influenza_admissions(rng: np.random.Generator) -> xr.Dataset:
-    """Make weekly counts of 52 places in three winters, and quantiles at leads of 0 to 3 weeks."""
+    """Make weekly counts of 52 places in three winters, with quantile forecasts up to 3 weeks."""
     from scipy.special import ndtri
 
     weeks = np.r_[0:30, 58:67, 68:86, 110:138]  # from 2023-10-14 on: no forecasts in summers
@@ -242,7 +242,7 @@ def _complex(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 def _red_noise(rng: np.random.Generator, shape: tuple[int, ...], memory: complex) -> Any:
     """Return autoregressive series of variance 1 along the first dimension.
 
-    Series are complex, with parts of variance 1, if ``memory`` is complex.
+    If ``memory`` is complex, so are the series: real and imaginary parts have variance 1.
     """
     noise = _complex(rng, shape) if isinstance(memory, complex) else rng.standard_normal(shape)
     noise[1:] *= np.sqrt(1 - abs(memory) ** 2)

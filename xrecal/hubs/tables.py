@@ -20,7 +20,7 @@ TARGET, HORIZON, END, LOCATION = "target", "horizon", "target_end_date", "locati
 TYPE, ID, VALUE = "output_type", "output_type_id", "value"
 
 DIMENSIONS = {"quantile": "quantile", "sample": "member", "pmf": "category", "cdf": "threshold"}
-"""Dimension of the array that holds the labels of each output type."""
+"""Dimension that counts the quantiles, samples, ... of each output type in an array."""
 
 POINTS = ("mean", "median")
 """Output types whose rows need no ``output_type_id``."""
@@ -88,7 +88,7 @@ def parsed(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(given: pd.DataFrame) -> pd.Series:
-    """Return labels of output types; levels become numbers, thresholds and samples if possible."""
+    """Return labels of output types; levels become numbers, others if all of them are numbers."""
     labels = given[ID].astype(object)
     labels = labels.where(labels.isna(), labels.astype(str))
     for kind in ("quantile", "sample", "cdf"):

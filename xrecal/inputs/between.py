@@ -12,7 +12,7 @@ from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.tails import POINTS
 
 BETWEEN = "between_members"
-"""Name of the attribute of the weights that tells how quantiles between two members are
+"""Name of an attribute of the weights. Its value tells how quantiles between two members are
 computed."""
 
 TAIL, TAIL_SHAPE = "tail", "tail_shape"
@@ -31,13 +31,13 @@ class Continuous(NamedTuple):
     shape: xr.DataArray | None = None
     """Shape of each tail; None unless all members that represent tails are present."""
     slots: tuple[int, ...] = ()
-    """Positions, among the members, of those that represent tails; empty if ``shape`` is None."""
+    """Positions of the members that represent tails; empty if ``shape`` is None."""
 
 
 def read_continuous(
     dataset: xr.Dataset, name: Hashable, weight: Hashable, member_dim: Hashable
 ) -> Continuous | None:
-    """Read what makes a weighted ensemble continuous; None if the CDF is a step function."""
+    """Read how a weighted ensemble becomes continuous; return None if its CDF has steps."""
     named = dataset[weight].attrs.get(BETWEEN)
     between = next((one for one in get_args(Between) if one == named), None)
     if between is None:
@@ -52,7 +52,7 @@ def read_continuous(
 
 
 def _shape(dataset: xr.Dataset, name: Hashable) -> xr.DataArray | None:
-    """Return the shapes of the tails of a variable; None without such shapes.
+    """Return the shapes of the tails of a variable; None if it has no shapes.
 
     The attribute ``ancillary_variables`` of the variable names the variable with the shapes.
     """

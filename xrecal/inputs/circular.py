@@ -9,7 +9,7 @@ import numpy as np
 
 PERIOD = "circular_period"
 """Name of the attribute with the period of a circular variable, in the unit of the variable. The
-name is not ``period``, which could be the length of time of an average."""
+name is not ``period``, because that could mean the length of time of an average."""
 
 
 def read_period(value: Any, name: Hashable) -> float:

@@ -30,7 +30,9 @@ Given = Mapping[str, Labelled] | None
 
 
 def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
-    """Return the names of the user's covariates; a forecast has two, of its mean and its spread.
+    """Return the names of each covariate of the user: one, or two if the covariate is a forecast.
+
+    The two names are those of the mean and of the spread of the forecast.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
 
 @dataclass(frozen=True)
 class _MomentsTask:
-    """Task that computes the mean and log standard deviation (L,) of forecasts (L, m)."""
+    """Task that computes mean and log standard deviation (L,) of L forecasts with m members."""
 
     censored: bool
 

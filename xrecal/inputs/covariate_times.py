@@ -36,7 +36,7 @@ def at_times(
     dim : hashable
         Dimension of the starts.
     names : tuple of str
-        Names of forecasts and covariate in messages.
+        Names of the forecasts and of the covariate in messages.
     known : {"start", "valid"}, optional
         Date at which to look up the covariate: the start or the valid time. The attribute ``known``
         of the covariate takes precedence.

@@ -24,8 +24,9 @@ from .places import at_single, like_places, refuse_other_name
 from .valid_time import known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
-"""Names of two covariates that come from dates, both with period 1: the part of the year that has
-passed, and this part in a year of 365 days, so that a calendar day always has the same value."""
+"""Names of two covariates that come from dates, both with period 1. The first is the share of the
+year that has passed. The second is this share in a year of 365 days: it gives a calendar day the
+same value in every year."""
 
 AHEAD = "days_ahead"
 """Name of the covariate with the days from start to valid time. It tells an ``OnlinePool`` when a
@@ -55,20 +56,20 @@ def read_covariates(
     given : mapping from name to DataArray or forecast
         The user's covariates, which take precedence over coordinates. Each covariate needs a value
         for all labels of the forecasts; other labels are dropped. Covariates that ``names`` lacks
-        are ignored. A forecast gives two covariates; see :func:`without_members`.
+        are ignored. A covariate that is a forecast becomes two; see :func:`without_members`.
     name : str
         Name of the forecasts in messages.
     cases : sequence of hashable
-        For a hindcast, ``dim`` and the pooled dimensions: each covariate must vary along one of
-        these. The sequence is empty for a forecast.
+        For a hindcast, ``dim`` and the pooled dimensions: each covariate must vary along at
+        least one of these. The sequence is empty for a forecast.
     known_as : mapping from name to {"start", "valid"}, optional
-        Attributes ``known`` of the covariates that the fit used.
+        Attribute ``known`` of each covariate that the fit used.
 
     Raises
     ------
     ValueError
-        If a covariate is missing, has other dimensions or labels, or is not numeric, or if
-        ``names`` contains none of the user's covariates.
+        If a covariate is missing, has other dimensions or labels, or is not numeric, or if the user
+        gives covariates, but ``names`` contains none of them.
     TypeError
         If a covariate is not a DataArray.
     """

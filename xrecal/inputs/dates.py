@@ -32,7 +32,7 @@ class CaseAxis:
     days: FloatArray | None = None
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
-    """Number of the date of each case, ascending; None if each case has a date of its own."""
+    """Number that is equal for cases of one date, ascending; None if each case has its own date."""
     month_day: IntArray | None = None
     """Calendar day, as 100 times the month plus the day of the month."""
     day: FloatArray | None = None

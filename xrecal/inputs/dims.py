@@ -65,7 +65,7 @@ def _type_of(index: Any) -> str:
 
 
 def _one_type(dim: Hashable) -> str:
-    """Return advice for a message if labels have two types, such as dates and text, or are text."""
+    """Return advice for a message: give labels one type, if they are text or of two types."""
     return (
         f"; give both labels of one type. For text or Python's dates use observations."
         f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
@@ -75,7 +75,7 @@ def _one_type(dim: Hashable) -> str:
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
-    """Return advice if dates (n,) and (p,) differ only by time of day or day of month."""
+    """Return advice if two lists of dates differ only by time of day or day of month."""
     if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
@@ -139,7 +139,7 @@ def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
     """Return the single label of forecasts for ``dim``.
 
     For a dimension ``time``, the label is the single valid time of the forecasts if they have one,
-    and the observations have no coordinate ``valid_time``.
+    and ``other`` has no coordinate ``valid_time``.
     """
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim

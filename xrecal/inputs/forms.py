@@ -53,12 +53,12 @@ PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Names of the arrays that a :class:`Form` may have; all but the first are optional."""
 
 VECTOR = "vector_"
-"""Prefix of the names of arrays with the members of each variable that a fit takes jointly."""
+"""Prefix of the names of arrays in a joint fit; each array has the members of one variable."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One forecast variable: members with or without weights, quantiles, or normal components.
+    """One forecast variable: members with or without weights, quantiles, or normal distributions.
 
     A censored forecast is one normal distribution; the probability of values beyond a bound is
     moved to the bound.
@@ -68,12 +68,12 @@ class Form:
     kind: Kind
     member_dim: Hashable
     loc: xr.DataArray
-    """Members, values of quantiles, or means of normal components."""
+    """Members, values of quantiles, or means of normal distributions."""
     scale: xr.DataArray | None = None
     weights: xr.DataArray | None = None
     levels: xr.DataArray | None = None
-    """Levels in [0, 1] of quantiles. Tasks compute from them the probability mass of each quantile,
-    without levels that are missing."""
+    """Levels in [0, 1] of quantiles. Tasks compute the probability mass of each quantile from the
+    levels of the quantiles that are not missing."""
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     continuous: Continuous | None = None
@@ -145,7 +145,7 @@ class Form:
         return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
 
     def broadcast(self) -> Form:
-        """Return the form with all arrays over all dimensions; each case has its own members."""
+        """Return the form with all arrays over all dimensions, so each case has its own members."""
         if len(self.parts) == 1:
             return self
         whole = xr.broadcast(*self.parts.values())
@@ -159,7 +159,7 @@ class Form:
 
     @cached_property
     def roles(self) -> Roles[xr.DataArray]:
-        """Roles of the dimensions of the forecasts, read from the first member."""
+        """Roles of the dimensions of the forecasts, other than the member dimension."""
         return Roles(self.broadcast().loc.isel({self.member_dim: 0}, drop=True))
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
@@ -383,11 +383,11 @@ def numbers_of(
 ) -> list[xr.DataArray]:
     """Return arrays of numbers that identify forecasts.
 
-    The first array has the number of each case along ``dim``. The number of a location is the sum
-    of the other arrays, one for each location dimension. So tasks get few values, however many
-    locations there are. Numbers count locations along the location dimensions, sorted by name.
-    If given, ``places`` has the positions of the forecasts among all places of the model, and the
-    count includes all of these places.
+    The first array has the number of each case along ``dim``. There is a further array for each
+    location dimension; these arrays add up to the number of a location. They are short, so tasks
+    get few values even for many locations. Locations are counted along their dimensions, sorted by
+    name. If given, ``places`` has the positions of the forecasts among all places of the model, and
+    the count includes all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -428,9 +428,9 @@ def task_parts(
 ) -> dict[str, xr.DataArray]:
     """Return the parts of a forecast for tasks: ``core`` dimensions last, under their new names.
 
-    A part does not get other dimensions that it lacks; tasks broadcast parts chunk by chunk.
-    Otherwise levels of quantiles, repeated for every case of a large forecast, would fill the
-    memory.
+    A part that lacks a dimension of ``loops`` does not get it, because levels of quantiles, if
+    repeated for every case of a large forecast, would fill the memory. Tasks broadcast parts chunk
+    by chunk instead.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     parts = {}
@@ -455,7 +455,7 @@ def levels_of(form: Form) -> FloatArray:
 
 
 def with_named_cases(form: Form, dim: Dims) -> Form:
-    """Write the name of the case dimension to an attribute, if no rule recognises it."""
+    """Write the name of the case dimension to an attribute, if no rule recognises the dimension."""
     if dim is None or dim is ... or len(form.roles.cases) == 1:
         return form
     named = [d for d in listed(dim) if d in (form.roles.cases or form.dims)]

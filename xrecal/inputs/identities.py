@@ -25,7 +25,7 @@ PLACE_NAMES = (
 """Names of coordinates that identify a place; the CF attribute ``cf_role`` marks others."""
 
 NUMBERS = ("number", "length", "month")
-"""Kinds of numbers as labels: without a unit of time, lengths of time, and whole months."""
+"""Kinds of labels that are numbers: without a unit of time, lengths of time, and whole months."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds of labels that give positions of places."""
@@ -42,8 +42,8 @@ class Identity:
     """Name of the coordinate or coordinates."""
     kind: Kind
     keys: pd.Index | FloatArray
-    """Labels (n,) of the places, or k numbers of each (n, k), which count as equal up to
-    rounding."""
+    """Labels (n,) of n places, or k numbers of each place (n, k), such as latitude and longitude.
+    Numbers that differ by rounding alone count as equal."""
     raw: pd.Index | None = None
     """Original labels if these are lengths of time, for comparison with numbers without unit."""
     own: bool = False
@@ -229,7 +229,7 @@ def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | Non
 
 
 def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
-    """Return, for each row of ``wanted`` (n, k), the equal row of ``given`` (p, k), or -1.
+    """Return the position in ``given`` (p, k) of each row of ``wanted`` (n, k), -1 if missing.
 
     Rows are equal up to rounding. The result is None if values are missing, or if ``given`` has no
     rows or two equal rows.

@@ -23,7 +23,7 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""Prefix of the names of coordinates with the past case from which each member comes."""
+"""Prefix of the names of coordinates that hold the label of the past case of each member."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
@@ -143,7 +143,7 @@ def _standard_names(roles: Roles[Labels]) -> Coords:
 
 
 def _indexes(roles: Roles[Labels]) -> Coords:
-    """Return labels for dimensions of cases and leads without an index, from other coordinates."""
+    """Return labels, from other coordinates, for dimensions of cases and leads without an index."""
     obj = roles.obj
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *roles.members)]
     if not bare:

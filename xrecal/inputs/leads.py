@@ -59,7 +59,7 @@ class Leads:
     unit: str
 
     def after(self, starts: Dates) -> Dates | None:
-        """Return starts (t,) plus all leads, as dates (t, n); None if leads cannot be added."""
+        """Return t starts plus the n leads, as dates (t, n); None if leads cannot be added."""
         values = self.values[np.newaxis]
         starts = starts[:, np.newaxis]
         if starts.dtype.kind in "iu":

@@ -6,7 +6,6 @@ largest absolute value among other values, unless all other values are 0. The ca
 other values count. With a model, these are all values that the model has seen. In a fit, they are
 members and observations of the same place. In another call, they are the values of all cases if
 these are in memory, and of the same case if they are lazy. So results do not depend on chunks.
-case in a lazy call. So results do not depend on chunks.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DECLARING = ("_FillValue", "missing_value")
 """Attributes, or entries of the encoding, that declare missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""If the encoding has one of these, it declares missing values as they are packed in the file, so
+"""If the encoding has one of these, the declared missing values are packed numbers of the file, so
 no array in memory contains them."""
 
 CUSTOMARY = (
@@ -41,7 +40,7 @@ OTHERS = "all others"
 """Words that warnings use for the values with which a large value is compared."""
 
 MEMBERS = "xrecal_member"
-"""Dimension of the members inside a task."""
+"""Dimension of the members in a task, the computation for one chunk."""
 
 
 def require_readable(array: xr.DataArray, *, name: str) -> None:
@@ -186,7 +185,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Return members (L, m), and observations (L,); NaN replaces values absurd for their case."""
+    """Return m members (L, m) and the observation (L,) of L cases, with NaN for absurd values."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:

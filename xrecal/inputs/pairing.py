@@ -135,8 +135,8 @@ def pair_cases(
     observations get the order of the forecasts. If forecasts have a single label, as a scalar
     coordinate, they get the observations at this label. If forecasts are over starts and leads,
     observations may be over valid time; each forecast then gets the observation at its valid time.
-    If a dimension of observations has the name of the starts, it also holds valid times, because
-    observations have no starts. The same rules hold for forecasts of one lead. The
+    Labels of observations are valid times even if their dimension has the name of the starts,
+    because observations have no starts. The same rules hold for forecasts of one lead. The
     function warns if only the forecasts, or only the observations, state their unit.
 
     Parameters
@@ -344,7 +344,7 @@ def _check_dims(
 
 
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
-    """Return the members (k,) and observations (l,) in memory that count as missing.
+    """Return, as flat arrays, the members and the observations in memory that count as missing.
 
     The function does not check lazy arrays and arrays on a GPU.
     """

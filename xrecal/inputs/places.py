@@ -86,7 +86,7 @@ def find_places(
 def _refuse_unlike_beside(
     labels: Identity, mine: list[Identity], theirs: list[Identity], at: IntArray, *, names: Names
 ) -> None:
-    """Raise ValueError if places with equal numbers as labels have different names or coordinates.
+    """Raise ValueError if places with equal numeric labels have different names or coordinates.
 
     A station and the nearest grid point may be one place, so they raise no error.
     """

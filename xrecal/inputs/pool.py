@@ -33,9 +33,9 @@ class Pool:
     """Sizes of a window around each location: the fit of the location learns from the positions in
     this window. None if one fit learns from all positions."""
     taken: tuple[int, ...]
-    """Numbers of the positions that a fit learns from: of all positions, or of those in the window.
-    Along the last dimension, successive positions have successive numbers. The numbers are in the
-    order of labels, so results do not depend on the order of positions."""
+    """Numbers of the positions that a fit learns from: all positions, or those in the window.
+    Along the last dimension, successive positions have successive numbers. The numbers are sorted
+    by the labels of the positions, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
 

@@ -138,7 +138,7 @@ def is_length(label: xr.DataArray | xr.Variable) -> bool:
 
 @dataclass(frozen=True)
 class Roles(Generic[Labels]):
-    """An array with the roles of its dimensions and scalar coordinates, each looked for once."""
+    """An array, and the roles of its dimensions and scalar coordinates, each looked for once."""
 
     obj: Labels
 
@@ -183,8 +183,8 @@ class Roles(Generic[Labels]):
     def leads(self) -> list[Hashable]:
         """Candidates for the dimension of the leads.
 
-        Candidates have the CF standard name of leads, or else valid times along this dimension and
-        that of the cases, or else leads by :func:`is_lead`.
+        The first rule that finds a dimension counts: it has the CF standard name of leads; or valid
+        times lie along it and the dimension of the cases; or :func:`is_lead` accepts its labels.
         """
         return self._leads_of(self.cases)
 

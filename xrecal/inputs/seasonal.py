@@ -28,7 +28,8 @@ def at_valid_dates(
     ----------
     values : DataArray
         Values along ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON).
-        The function looks up those of these dimensions that the forecast lacks; others stay.
+        The function looks up values along those of the three dimensions that the forecast lacks.
+        Other dimensions stay.
     form : Form
         Forecasts.
     dim : hashable, optional

@@ -53,7 +53,7 @@ def read_thresholds(
 ) -> Thresholds:
     """Check thresholds against a forecast, and convert them to a floating type.
 
-    ``dim`` is the dimension of the cases; thresholds by season need its dates.
+    ``dim`` is the dimension of the cases; thresholds by season need the dates of the cases.
     """
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     if not isinstance(threshold, xr.DataArray):

@@ -186,7 +186,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Task that receives observations (L, time), and returns those at positions (L, *shape)."""
+    """Task that takes, from series of L locations, observations at positions in time (L, ...)."""
 
     place: IntArray
     on_device = True

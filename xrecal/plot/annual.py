@@ -87,7 +87,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
 
 
 def _cycle(mean: Floats, season: Floats) -> Floats:
-    """Annual cycle (n,) of means (n,), NaN where means are NaN; 0 if the cycle is weak."""
+    """Annual cycle (n,) of n forecast means, NaN where means are NaN; 0 if the cycle is weak."""
     from xrecal.arrays.calibration.skce_locations import annual_cycle
 
     known = np.isfinite(mean)

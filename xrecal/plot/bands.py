@@ -18,10 +18,10 @@ N_GROUPS = 1.5
 
 
 def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
-    """Central 90 % range (2, ...) of the share of events in ``n`` independent cases.
+    """Both ends (2, ...) of the central 90 % range of the share of events in ``n`` cases.
 
-    All cases have the same ``probability`` of the event. The range is exact, from the binomial
-    distribution, and NaN if ``n`` is 0.
+    The cases are independent, with the same ``probability`` of the event. The range
+    is exact, from the binomial distribution, and NaN if ``n`` is 0.
     """
     from scipy.stats import binom
 
@@ -31,7 +31,7 @@ def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
 
 
 def error_limits(n: npt.ArrayLike) -> Floats:
-    """Central 90 % range (2, ...) of the ratio of an observed to the true RMSE.
+    """Both ends (2, ...) of the central 90 % range of the observed RMSE divided by the true RMSE.
 
     The range is exact for ``n`` independent normal errors, from the chi-square distribution, and
     NaN if ``n`` is 0.
@@ -44,7 +44,7 @@ def error_limits(n: npt.ArrayLike) -> Floats:
 
 
 def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
-    """Issued probabilities (k,), and the range (2, k) of the observed frequency at each of them.
+    """Issued probabilities (k,), and both ends (2, k) of the range of observed frequencies there.
 
     The function divides cases into groups of similar size. The number of groups grows with the cube
     root of the number of cases, so that the regression of the diagram and the share of events in a

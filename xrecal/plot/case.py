@@ -208,7 +208,7 @@ class Members(NamedTuple):
     values: Floats
     masses: Floats
     names: tuple[str, ...] | None
-    """Label of the past case of each member, empty for other members; None without any labels."""
+    """Label of the past case of each member, empty if there is none; None without labels."""
 
     @property
     def past(self) -> npt.NDArray[np.bool_]:
@@ -291,7 +291,7 @@ def shown_range(
     observations: Labelled | None,
     before: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
-    """Ends of the axis: nearly all of the mass, the raw ensemble, and the observation.
+    """Ends of an axis that shows nearly all of the mass, the raw ensemble and the observation.
 
     Members with almost no weight do not count: to show them, the axis could become very long.
     ``before`` are the ends of the axis before this drawing.
@@ -333,7 +333,7 @@ def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> 
 
 
 def _observed(observations: Labelled, case: OneCase) -> float:
-    """Observation, which may be missing."""
+    """The observation as a number; NaN if it is missing."""
     observed = only_variable(observations, name="observations")
     same_quantity(case.form.loc, observed, names=("forecast", "observations"))
     return float(require_one(observed, (), figure="observations").compute())
@@ -418,7 +418,7 @@ def _draw_members(ax: Axes, members: Members) -> None:
 
 
 def _histogram(members: Members) -> tuple[Floats, Floats]:
-    """Densities and edges of bins; the effective number of members gives their width."""
+    """Densities and edges of bins; the effective number of members gives the width of the bins."""
     values, masses = members.values, members.masses
     at = np.searchsorted(np.cumsum(masses), [0.25, 0.75]).clip(0, values.size - 1)
     width = 2 * np.ptp(values[at]) * (masses**2).sum() ** (1 / 3)

@@ -60,7 +60,7 @@ def _file(across: float) -> Path | None:
 
 
 def _lines(path: Path) -> Iterator[Floats]:
-    """Longitudes and latitudes (n, 2) of the lines of a file."""
+    """Longitudes and latitudes (n, 2) of the n points of each line in a file."""
     from cartopy.io.shapereader import Reader
 
     for geometry in Reader(path).geometries():

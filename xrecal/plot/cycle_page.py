@@ -79,7 +79,7 @@ def cycle_page(
 
 
 def _by_lead(array: xr.DataArray) -> tuple[list[Hashable], npt.NDArray[np.float64], str]:
-    """Dimension of leads, if there is one, positions of leads on an axis, and the axis label."""
+    """Dimensions of leads (one or none), positions of leads on an axis, and the axis label."""
     lead = [d for d in Roles(array).leads if d in array.dims][:1]
     if not lead:
         return lead, np.zeros(1), ""
@@ -133,7 +133,7 @@ def _mark_leads(ax: Axes, x: npt.NDArray[np.float64]) -> None:
 def _draw_monitor(
     ax: Axes, watched: xr.Dataset, name: str, dim: Hashable, first: np.datetime64
 ) -> str:
-    """Draw the monitor of the place and lead with the most evidence; return a text with both."""
+    """Draw the monitor of the place and lead with the most evidence; return their names as text."""
     own = {n: str(n).removeprefix(f"{name}_") for n in watched if str(n).startswith(f"{name}_")}
     data = watched[list(own)].rename(own)
     late = data["e_value"].isel({dim: data.indexes[dim] >= first})

@@ -144,7 +144,7 @@ def _require_calendars(date: Any) -> None:
 
 
 def event_of(data: xr.Dataset) -> str:
-    """Text of the event of the only threshold; empty for several thresholds."""
+    """Text that names the event of a single threshold; empty for several thresholds or none."""
     if "threshold" not in data.coords or data["threshold"].size > 1:
         return ""
     value = data["threshold"]

@@ -31,7 +31,7 @@ TERCILE_COLOURS = (
 )
 """Colours of below, near and above normal, in their order on the colour bar."""
 TERCILE_EDGES = (0.4, 0.5, 0.6, 0.7)
-"""Probabilities at which the shade changes; the map is white if no category reaches the lowest."""
+"""Probabilities at which the shade changes; the map is white where all categories are below 0.4."""
 
 P_COLOURS = "YlOrBr_r"
 P_EDGES = (0, 0.001, 0.01, 0.05, 0.1, 0.5, 1)
@@ -316,7 +316,7 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
-    """Coordinate of the field of the kind that ``mark`` describes; None if there is none."""
+    """Coordinate of the field that ``mark`` fits, such as longitude; None if there is none."""
     matching = (c for name, c in field.coords.items() if c.dims and mark.fits(name, c))
     return max(matching, key=lambda c: c.ndim, default=None)  # curvilinear grids have 2-D ones
 

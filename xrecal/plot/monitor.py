@@ -27,8 +27,8 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e3
-"""Lower end of the axis, and the largest ratio of its upper end to the higher one of two limits:
-for an alarm, and for a change."""
+"""Lower end of the axis, and the largest ratio of its upper end to the higher one of the limits for
+an alarm and for a change."""
 
 FOR_LEGEND = 0.12
 """Margin above the curves, as a share of the height of the axis."""

@@ -48,8 +48,8 @@ N_BARS = 20
 INSET = "xrecal-issued"
 
 BELOW, ABOVE = (0.62, 0.07), (0.12, 0.3)
-"""Lower left corner of the bar chart of issued probabilities, if it is below and if it is above the
-diagonal."""
+"""Lower left corner of the bar chart of issued probabilities: for a chart below the diagonal, and
+for a chart above it."""
 
 MANY_TIMES = 30
 """The axis of the bars is logarithmic if the highest bar is more than this many times as high as
@@ -163,7 +163,7 @@ def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
 
 
 def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
-    """Issued probabilities, ascending, and observed frequencies given these, of each location.
+    """For each location: issued probabilities, ascending, and the observed frequency at each.
 
     Locations without cases are left out.
     """
@@ -350,7 +350,7 @@ def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
 
 
 def _quantile_curves(data: xr.Dataset) -> list[tuple[Any, str, Floats, Floats]]:
-    """Colour, label, issued quantiles, and quantiles of observations given these, of each level."""
+    """For each level: colour, label, issued quantiles, and the observed quantile at each."""
     data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
     data = data.sortby(LEVEL)
     curves = []

@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""The axis ends at the smallest loss plus this share of it."""
+"""Range of losses that the axis may show above the smallest loss, as a share of the smallest."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

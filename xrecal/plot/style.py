@@ -31,7 +31,7 @@ Style: TypeAlias = dict[str, Any]
 """Keyword arguments of matplotlib."""
 
 LETTER, LINE = 0.6, 1.6
-"""Mean width of a letter and height of a row of a legend, in font sizes."""
+"""Mean width of a letter, and height of a row of a legend, as multiples of the font size."""
 
 AROUND = 5
 """Width of the handle and the gaps of a legend entry, in letters."""

@@ -29,7 +29,7 @@ from .reductions import on_circle, on_device
 @on_device
 @on_circle
 def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Weights (L, T, n) of a weighted ensemble."""
+    """Weights (L, T, n) of n members, at L locations with T forecasts each."""
     assert distribution.weights is not None
     return (distribution.weights,)
 
@@ -38,7 +38,8 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
     """Members and weights (L, T, n) of weighted ensembles; each forecast has its own members.
 
-    If the ensembles have tails, the function also returns the shapes of the tails (L, T, 2).
+    L counts locations, T the forecasts of each location, and n the members. If the ensembles have
+    tails, the function also returns the shapes of the tails (L, T, 2).
     """
     members, weights = distribution
     assert weights is not None
@@ -59,7 +60,7 @@ observed range than this range is wide."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
-    """Location and scale (L, T) of normal distributions."""
+    """Means and standard deviations (L, T), at L locations with T forecasts each."""
     return distribution.loc[..., 0], distribution.scale[..., 0]
 
 
@@ -170,7 +171,7 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """Compute a product of each variable, its novelty and the mass of values far beyond the record.
+    """Compute a product, the novelty, and the mass of values far beyond the record, by variable.
 
     Parameters
     ----------
@@ -230,8 +231,8 @@ def _require_same_places(
 ) -> None:
     """Raise ValueError if one coordinate lies along different dimensions in two variables.
 
-    ``along`` has the dimension of each coordinate of the variables before this one; the function
-    adds the coordinates in ``issued``.
+    ``along`` has the dimension of each coordinate of the variables before this one. The function
+    adds the coordinates of this variable, ``issued``, to ``along``.
     """
     for variable in issued.values():
         for label, coordinate in variable.coords.items():
@@ -247,7 +248,7 @@ def _require_same_places(
 
 
 def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Location and scale of normal distributions, and the bounds of censored distributions."""
+    """Means and standard deviations of normal distributions, and bounds of censored ones."""
     loc, scale = source.reduce(normal_parameters, {}, {})
     state, attrs = source.fitted.state, source.attrs
     units = {k: v for k, v in attrs.items() if k == "units"}

@@ -33,14 +33,14 @@ from .source import Source, issued, reduce
 CATEGORY = "category"
 """Dimension of the categories."""
 EDGE = "category_edge"
-"""Dimension of the edges in a task."""
+"""Dimension of the edges in a task, the computation for one chunk."""
 _DATE = "xrecal_date_of_year"
-"""Dimension of the distinct calendar days of the forecasts in a task."""
+"""Dimension of the different calendar days of the forecasts in a task."""
 TERCILES = ("below_normal", "near_normal", "above_normal")
 
 
 def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
+    """Probabilities (L, T, k + 1) of k + 1 categories, at L locations with T forecasts each."""
     from xrecal.arrays import category_probabilities
 
     return (category_probabilities(distribution.exceedance(edges), edges),)
@@ -229,7 +229,7 @@ def model_categories(
 
 
 CATEGORIES_LINE = "probabilities of categories, whose edges come from the climatology of all cases"
-"""Text for the history."""
+"""Line about these products for the attribute ``history``."""
 
 
 def climatological(
@@ -243,7 +243,7 @@ def climatological(
 
 
 def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
-    """Warn if positions share edges, because the edges then separate wet places from dry ones."""
+    """Warn if positions share edges, because shared edges separate wet places from dry ones."""
     if pool is None or pool.widths is not None:
         return
     positions = " and ".join(map(repr, pool.dims))
@@ -333,7 +333,7 @@ def labels_of_numbers(edges: np.ndarray) -> list[str]:
 def _climatology_edges(
     source: Recalibrated, levels: FloatArray, window: float | None
 ) -> xr.DataArray:
-    """Quantiles of the calibration observations at each location, optionally near each date."""
+    """Edges: quantiles of past observations at each location, with ``window`` near each date."""
     form, fitted = source.form, source.fitted
     season = None if window is None else _season(form, fitted, window)
     dates, position = None, None
@@ -378,7 +378,7 @@ def _known_days(fitted: FittedVariable) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class _Edges:
-    """Task from observations (L, n) of a chunk to edges (L, k), or (L, T, k) for T dates."""
+    """Task that computes k edges at L locations, (L, k) or for T dates (L, T, k), from n cases."""
 
     levels: FloatArray
     season: FloatArray | None

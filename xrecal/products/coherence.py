@@ -31,7 +31,8 @@ from .source import Sources, check_count, reduce
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 
 RAW = "xrecal_raw_member"
-"""Name of the dimension of raw members in a task. Members of results have another dimension."""
+"""Dimension of raw members in a task, the computation for one chunk. Members of results have
+another dimension."""
 
 _ORDERS = {
     "ecc": "in the order of the raw members (ensemble copula coupling)",
@@ -48,7 +49,7 @@ def members_like(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n), put in the order of a template (L, T, n)."""
+    """Put the n quantiles of each forecast in the order of n other values, the template."""
     from xrecal.arrays.distributions.members import reordered_members
 
     return (reordered_members(distribution.quantile(levels), template, seed, cases),)
@@ -63,7 +64,7 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Put quantiles (L, T, n) in the order of observations (L, T, N) at the positions ``slots``."""
+    """Put the n quantiles of each forecast in the order of the past observations at ``slots``."""
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 

@@ -28,7 +28,7 @@ from .source import reduce
 def observations_of(
     distribution: Empirical, slots: IntArray, observations: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Select past observations (L, T, N) at the positions ``slots`` (L, T, n).
+    """Select n of the N past observations (L, T, N), those at the positions ``slots`` (L, T, n).
 
     The result is NaN for the position -1 and where the weights of the distribution are missing.
     """
@@ -105,7 +105,7 @@ def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
 
 
 class TotalTask(PredictTask):
-    """Weights of past cases (L, T, n), added up over the locations of a chunk.
+    """Task that adds up the weights of past cases (L, T, n) over the L locations of a chunk.
 
     Weights are integer multiples of a small unit, so their sums do not depend on chunks. The task
     computes the weights of one block of locations at a time.
@@ -143,7 +143,7 @@ def _totals(source: Recalibrated) -> xr.DataArray:
 
 
 def _draws(given: Named, *, n: int, seed: int) -> Named:
-    """Draw positions (T, n) of past dates by total weights (T, N), for cases with numbers (T,)."""
+    """Draw n of N past dates for each of T cases, by total weights (T, N); return positions."""
     from xrecal.arrays.distributions.members import systematic_draws
 
     return {"slots": systematic_draws(given["totals"], n, seed, given["cases"])}

@@ -98,9 +98,9 @@ def cross_validate(
         Cases next to the predicted ones that the fit does not learn from: their number, or a length
         of time such as ``"5D"``. The gap is on both sides of the predicted cases, or only before
         them if fits learn from the past alone. Without a gap, a fit may know the answer from
-        neighbouring cases, which depend on the predicted ones: give at least the lead time plus the
+        neighbouring cases, which resemble the predicted ones: give at least the lead time plus the
         memory of the weather. If ``refit`` is given and ``gap`` is not, the model learns from each
-        forecast when its lead has verified and the ``delay`` of an OnlinePool has passed.
+        forecast once it has verified and the ``delay`` of an OnlinePool has passed.
     blocks : int
         Number of parts. With ``"rolling"`` and no window, predictions start after the first part.
     window, every : int, timedelta or str, optional
@@ -223,8 +223,8 @@ def cross_validate(
 def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     """Return the function that computes an output from held-out distributions of one variable.
 
-    If the output keeps the name of the hindcast, the function returns a DataArray without a name.
-    ``given`` has the parameters of all outputs; each output uses those that its function has.
+    The function returns a DataArray without a name if the output keeps the name of the hindcast.
+    ``given`` has the parameters of all outputs; each output uses the parameters of its function.
     """
     scores = {name: score.function for name, score in SCORES.items() if score.by_case}
     outputs = {**PRODUCTS, **_OWN, **scores}
@@ -292,9 +292,9 @@ def climatological_categories_of(
     levels: FloatArray,
     dtype: npt.DTypeLike,
 ) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k + 1) of categories, and the edges (L, T, k) between them.
+    """Probabilities (L, T, k + 1) of categories for T forecasts, and the edges (L, T, k).
 
-    The edges are quantiles of the observations ``learned`` (L, N).
+    The k edges are quantiles of N observations ``learned`` (L, N) at each of L locations.
     """
     from xrecal.arrays.baselines.climatology import climatology_quantiles
 

@@ -18,8 +18,8 @@ from .scores import Score, Verified, score_entry, scored
 LOG_SCORE = Score(
     "log_score",
     "logarithmic score",
-    "minus the natural log of the density, of members by Gaussian kernels, of quantiles constant "
-    "between them",
+    "minus the natural log of the density; Gaussian kernels give the density of members, and the "
+    "density of quantiles is constant between neighbours",
     {"units": "1"},
 )
 
@@ -32,7 +32,7 @@ def log_score_of(distribution: Distribution, observations: FloatArray) -> tuple[
 def quantile_log_score_of(
     distribution: Empirical, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Log scores (L, T) of quantiles at levels (m,)."""
+    """Log scores (L, T) of quantiles at m levels (m,), at L locations with T forecasts each."""
     from xrecal.arrays import quantile_log_score
 
     return (quantile_log_score(observations, distribution.members, levels),)

@@ -27,10 +27,10 @@ from .source import Source, check_count, reduce
 def members_of(
     distribution: Distribution, cases: IntArray, *location: IntArray, levels: FloatArray, seed: int
 ) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n) in a random order of each case and location.
+    """Put n quantiles of each forecast in a random order, another for each case and location.
 
     The seed and the numbers of the case and of the location determine the order. The arrays
-    ``location`` (L, T) add up to the number of the location.
+    ``location`` (L, T), for T cases at L locations, add up to the number of the location.
     """
     from xrecal.arrays import shuffled_members
 
@@ -42,7 +42,7 @@ def members_of(
 def vectors_of(
     distribution: Empirical, cases: IntArray, *location: IntArray, n: int, seed: int
 ) -> tuple[FloatArray, ...]:
-    """Past observations (L, T, n), drawn at random with the weights of the distribution.
+    """Draw n past observations for each forecast, with the weights of the distribution.
 
     Variables that have the same weights get the same past cases.
     """
@@ -85,11 +85,12 @@ def members(
     Notes
     -----
     Members are quantiles at the levels (i - ½)/n. No other n values represent the distribution
-    better. A plain or weighted ensemble has only m different values. If n is larger than m, several
-    members are equal: each value occurs in proportion to its weight (n / m times if the weights are
-    equal and n / m is whole). Each location and case has its own random order, which depends on the
-    position of the location and case. So member k at one location has no relation to member k at
-    another location, and the fields of one member are not coherent in space or time.
+    better. An ensemble of m members, plain or weighted, has only m values. If n is larger than m,
+    several members are equal: each value occurs in proportion to its weight (n / m times if the
+    weights are equal and n / m is whole). Each location and case has its own random order, which
+    depends on the position of the location and case. So member k at one
+    location has no relation to member k at another location, and the fields of one member are not
+    coherent in space or time.
 
     Examples
     --------

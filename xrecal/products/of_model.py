@@ -107,7 +107,7 @@ def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., 
 
 
 def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
-    """Docstring of a method; the texts about its own parameters are those of the function."""
+    """Docstring of a method; parameters not in ``_TEXTS`` keep the texts of the function."""
     line, sections = shown_sections(function)
     for words, instead in _WORDS.items():
         line = line.replace(words, instead)

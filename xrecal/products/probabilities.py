@@ -20,17 +20,17 @@ from .source import Source, reduce
 
 
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of values above thresholds (L, T, k)."""
+    """Probabilities (L, T, k) of values above k thresholds, for T forecasts at L locations."""
     return (distribution.exceedance(thresholds),)
 
 
 def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of values at or below thresholds (L, T, k)."""
+    """Probabilities (L, T, k) of values up to k thresholds, for T forecasts at L locations."""
     return (1.0 - distribution.exceedance(thresholds),)
 
 
 class EventKind(NamedTuple):
-    """A kind of events that thresholds define, with texts about these events in results."""
+    """A kind of events that thresholds define, and the texts that describe them in results."""
 
     name: str
     reduction: Reduction

@@ -46,7 +46,8 @@ Missing: TypeAlias = Literal["refuse", "without"]
 """Treatment of forecasts that lack a covariate of the model."""
 
 SLOT = "xrecal_slot"
-"""Dimension of the members of results in a task. Members of forecasts have another dimension."""
+"""Dimension of the members of results in a task, the computation for one chunk. Members of
+forecasts have another dimension."""
 
 BESIDE = {
     "novelty": {
@@ -74,8 +75,8 @@ class Recalibrated:
     forecast: Labelled | None = None
     """Forecast as given by the user."""
     beside: dict[str, xr.DataArray] | None = None
-    """Novelty and mass of values far beyond the record, which ``reduce`` adds to this dictionary;
-    None if it must not compute them."""
+    """Dictionary to which ``reduce`` adds the novelty and the mass of values far beyond the record.
+    None if ``reduce`` must not compute them."""
 
     @property
     def dim(self) -> Hashable:
@@ -172,7 +173,7 @@ class Recalibrated:
         return numbers_of(self.form, self.fitted.dim, self.fitted.selected)
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """Result without the dimension of a single lead or place, if the forecast lacks it."""
+        """Result; if the user's forecast has a single lead or place, without this dimension."""
         assert self.forecast is not None
         return as_given(result, self.fitted, self.forecast)
 
@@ -290,8 +291,9 @@ def taken_labels(labels: Any, cases: Any) -> Any:
 class PredictTask:
     """Task that computes a product from the state of a model and new forecasts, at some locations.
 
-    Shapes are (L, ...) for arrays of the state, (L, T, p) for arrays of the T forecasts that share
-    a fit, (L, T) for covariates, and (L, T, ...) for extras: further arguments of the reduction.
+    Shapes are (L, ...) for arrays of the state at L locations, (L, T, p) for p members of each of
+    the T forecasts that share a fit, (L, T) for covariates, and (L, T, ...) for extras: further
+    arguments of the reduction.
     ``beside`` adds the mass of values far beyond the record and the novelty to the results. For
     this mass, the last two extras are the lowest and the highest observation.
     """
@@ -324,7 +326,7 @@ class PredictTask:
     def blocks(
         self, state: Named, forecasts: Named, covariates: Named, extras: Named
     ) -> Iterator[list[FloatArray]]:
-        """Products (l, T, ...) of blocks of locations; see :func:`in_blocks`."""
+        """Products (l, T, ...) of each block of l locations; see :func:`in_blocks`."""
         first = next(iter(forecasts.values()))
 
         def products(block: slice, piece: slice) -> list[FloatArray]:
@@ -371,7 +373,8 @@ class PredictTask:
 def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:
     """Mass (L, T) of values farther outside the observed range than this range is wide.
 
-    The range is from ``low`` to ``high`` (L, T). The mass is NaN where the range has no width.
+    There are T forecasts at L locations. The range is from ``low`` to ``high`` (L, T). The mass is
+    NaN where the range has no width.
     """
     assert isinstance(distribution, Empirical)
     members, weights = distribution

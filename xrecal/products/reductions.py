@@ -1,4 +1,4 @@
-"""Reductions of distributions, and marks of those for arrays on a GPU or circular variables.
+"""Reductions of distributions; marks show which ones accept GPU arrays or circular variables.
 
 A reduction computes arrays, such as quantiles, from distributions. The module of a product defines
 its reduction. In shapes, L counts locations and T counts the forecasts of a location.

@@ -56,7 +56,7 @@ def replayed(
     dim: Hashable | None,
     covariates: Given,
 ) -> HeldOut:
-    """Pair and order the cases of a variable, and plan the loop without computing anything."""
+    """Pair and order the cases of a variable, and plan fits and updates; compute nothing yet."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     known = _known(prepared, method, splits)
@@ -65,7 +65,7 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """First case, by number, issued when each case has verified: (n,), or (n, k) for k leads."""
+    """Position of the first case issued after each of n cases has verified: (n,), or (n, leads)."""
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None
@@ -83,7 +83,7 @@ def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
 
 
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
-    """Rounds of the loop; each fit has a method with settings that suit its training cases."""
+    """Rounds of fit or update; each fit has a method with settings that suit its training cases."""
     pairs, axis = prepared.pairs, prepared.axis
     if prepared.shared is not None:
         raise ValueError(

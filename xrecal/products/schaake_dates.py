@@ -18,10 +18,11 @@ Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
 """Labels of calibration cases; None takes the cases nearest in season."""
 
 PAST = "xrecal_past"
-"""Dimension of all calibration cases in a task; the state has another dimension for them."""
+"""Dimension of all past cases in a task, the computation for one chunk. The state of the model
+has another dimension for these cases."""
 
 PICK = "xrecal_pick"
-"""Dimension of the template cases."""
+"""Dimension of the past cases that give members their order."""
 
 
 def past_observations(fitted: FittedVariable) -> xr.DataArray:
@@ -41,11 +42,12 @@ def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
 
 
 def template_slots(template: Template, n: int, form: Form, fitted: FittedVariable) -> xr.DataArray:
-    """Positions (..., n), in the state, of the calibration cases whose order members follow.
+    """Positions (..., n), in the state, of the n past cases whose order the members follow.
 
     ``template`` gives the labels of the cases. Without ``template``, the cases are the n dates
-    nearest in season to each forecast, in the order of time. Distances between seasons are whole
-    days. Among equally near dates, the function takes the latest; without dates, the last n cases.
+    nearest in season to each forecast, in the order of time. Distances between seasons are rounded
+    to whole days. Among equally near dates, the function takes the latest; without dates, it
+    takes the last n cases.
 
     Raises
     ------
@@ -69,7 +71,7 @@ def template_slots(template: Template, n: int, form: Form, fitted: FittedVariabl
 
 
 def _nearest(seasons: FloatArray, past: FloatArray, n: int) -> IntArray:
-    """Positions (T, n), ascending, of the past cases nearest in season to each forecast."""
+    """Positions (T, n), ascending, of the n past cases nearest in season to each of T forecasts."""
     days, of = np.unique(np.rint(seasons * 365), return_inverse=True)
     apart = np.abs(days[:, np.newaxis] / 365 - past)
     distance = np.rint(np.minimum(apart, 1 - apart) * 365)

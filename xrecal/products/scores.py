@@ -105,10 +105,10 @@ def score_entry(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that adds a function of ``xrecal.diagnostics`` to the table of scores.
 
-    The command offers all scores of the table as ``--score``. ``cross_validate`` offers the scores
-    that each case has as ``output=``. ``name`` is the name in the table, by default that of the
-    function; the other parameters are fields of :class:`ScoreEntry`. The decorated function
-    explains wrong calls.
+    The command offers all scores of the table as ``--score``. ``cross_validate`` offers, as
+    ``output=``, those that give each case a score. ``name`` is the name in the table, by default
+    that of the function; the other parameters are fields of :class:`ScoreEntry`. The decorated
+    function explains wrong calls.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -131,21 +131,21 @@ def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[Float
 
 
 def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
-    """Fair CRPS (L, T) of plain ensembles."""
+    """Fair CRPS (L, T) of plain ensembles, at L locations with T forecasts each."""
     return (arrays.fair_crps(observations, distribution.members),)
 
 
 def crps_between(
     distribution: Distribution, observations: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """CRPS (L, T) between thresholds (L, T)."""
+    """CRPS (L, T) over values between two thresholds, at L locations with T forecasts each."""
     return (distribution.threshold_weighted_crps(observations, lower, upper),)
 
 
 def brier_of(
     distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
 ) -> tuple[FloatArray, ...]:
-    """Brier scores (L, T, k) of the probabilities of exceeding thresholds (L, T, k)."""
+    """Brier scores (L, T, k) for k thresholds, at L locations with T forecasts each."""
     from xrecal.arrays.scores.event_scores import brier_score
 
     n_members = None
@@ -164,7 +164,7 @@ def pit_of(
     seed: int,
     augmented: bool = False,
 ) -> tuple[FloatArray, ...]:
-    """Probability integral transforms (L, T), drawn at random within jumps of the CDF.
+    """PIT values (L, T) of T cases at L locations, drawn at random within jumps of the CDF.
 
     The seed and the numbers of case and location determine the random numbers. The arrays
     ``location`` (L, T) add up to the number of the location. With ``augmented``, the observation
@@ -179,7 +179,7 @@ def pit_of(
 
 
 def uniform_of(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
-    """Random numbers (L, T) in (0, 1), by the seed and the numbers of the case and location."""
+    """Random numbers (L, T) in (0, 1) that follow from the seed, the location and the case."""
     from xrecal.arrays.distributions.draws import uniform_at
 
     return uniform_at(seed, sum(location, np.zeros_like(cases)), cases)
@@ -434,7 +434,7 @@ def verified_of(
     *location: IntArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """CRPS, probability integral transforms and medians (L, T)."""
+    """CRPS, PIT values and medians (L, T), at L locations with T forecasts each."""
     (crps,), (pit,) = (
         crps_of(distribution, observations),
         pit_of(distribution, observations, cases, *location, seed=seed),
@@ -469,7 +469,7 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations at the single lead or place of a forecast, with its dimension.
+    """Observations at the single lead or place of a forecast, as a dimension of length one.
 
     Observations that have no such label stay as they are: they are for all places, or lie along
     valid times.

@@ -66,7 +66,7 @@ class Source(Protocol):
         """Numbers of the case and of the location, which determine the random order of members."""
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """Result with the dimensions of the forecast as the user gave it."""
+        """Result with the dimensions of the user's forecast, such as no lead for a single lead."""
 
 
 S = TypeVar("S", bound=Source)
@@ -224,7 +224,7 @@ def check_seed(seed: int) -> None:
 
 @dataclass(frozen=True)
 class StatisticTask:
-    """Task that reduces parts of forecasts (L, m) and perhaps further arrays (L, ...).
+    """Task that reduces L forecasts, such as m members (L, m), and perhaps further arrays (L, ...).
 
     If T forecasts share the members (L, m), the weights have the shape (L, T, m), and further
     arrays have the shape (L, T, ...).

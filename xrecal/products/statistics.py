@@ -20,7 +20,7 @@ from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
 
 MEDIAN = 0.5
-"""The only level that has a CF cell method."""
+"""The only level of quantiles for which CF has a cell method."""
 
 
 @on_circle
@@ -31,7 +31,7 @@ def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
 
 @on_circle
 def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
-    """Standard deviations (L, T)."""
+    """Standard deviations (L, T), at L locations with T forecasts each."""
     return (distribution.std(),)
 
 
