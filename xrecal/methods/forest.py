@@ -145,7 +145,7 @@ class Forest(Method):
         return [Trial({}, self.fit_locations(cases, min_samples), refits(few))]
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return the errors of the added cases, by the coefficients of the fit."""
+        """Return the errors of the added cases around the centre that the fit has learned."""
         from xrecal.arrays.baselines.forest import errors_of
 
         cases, bounds = self._predictors(added), (fitted["lower"], fitted["upper"])
