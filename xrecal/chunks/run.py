@@ -140,9 +140,9 @@ def total(
 ) -> xr.DataArray:
     """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
-    The task adds up its own chunk, and returns one array (1, T, n) of int64. The sum of integers
-    does not depend on the order of the chunks. ``out`` has the last dimension of this array. Other
-    parameters are as for :func:`run`.
+    The task adds up its own chunk, and returns one array (1, T, n) of int64: T positions along
+    ``each``, and n positions along the dimension in ``out``. The sum of integers does not depend on
+    the order of the chunks. Other parameters are as for :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)

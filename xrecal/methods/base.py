@@ -217,7 +217,7 @@ class NewCases:
 
 
 class Variables(NamedTuple):
-    """Variables that a method compares together: member k of all variables is one vector."""
+    """Variables that a method compares together: vector k has member k of each variable."""
 
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
@@ -361,7 +361,7 @@ class Method(ABC):
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
-        """Return the method with the single kind of members ``support``, for one component."""
+        """Return the method with ``support`` as its only kind of members."""
         return self
 
     @property
@@ -396,7 +396,7 @@ class Method(ABC):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components whose weights a pool learns from held-out forecasts, or 0."""
+        """Number of components that a pool weights by held-out forecasts; 0 for other methods."""
         return 0
 
     @property

@@ -318,7 +318,7 @@ class CKME(Settings):
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
-        """Return the number of columns of matrices: n for n cases, or the number of landmarks."""
+        """Return how many columns the largest matrices have: n, or the number of landmarks."""
         from xrecal.arrays.ckme.solvers import is_low_rank
 
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n

@@ -286,7 +286,7 @@ def _forecast(
     out: FloatArray,
     issued: FloatArray | None,
 ) -> None:
-    """Fill in quantiles (L, n, Q) of the cases ``held`` (L, n).
+    """Fill ``out`` with Q quantiles (L, n, Q) for the cases that ``held`` (L, n) marks.
 
     The quantiles come from ``issued`` (L, n, Q), or from a fit to ``learned`` if ``issued`` is
     None.

@@ -44,8 +44,8 @@ N_ERRORS = 91
 errors are from a quarter of a year."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""How many of the last verified cases the fast expert "recent CKME" uses, and after how many cases
-the weight of a case has halved."""
+"""How many of the last verified cases the fast expert "recent CKME" uses, and after how many newer
+cases a case has half of its weight."""
 
 PLACES_TOGETHER = 64
 """Largest number of forecasts that experts compute at once, counted over several places."""
@@ -306,7 +306,7 @@ def last_cases(cases: Cases, known: int | None = None) -> Cases:
 
 
 def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
-    """Return J quantiles (T, J) of experts that use the last verified cases, by EMOS or errors."""
+    """Return J quantiles (T, J) of the fast experts that use EMOS or add past errors."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n = verified.observations.shape[1]

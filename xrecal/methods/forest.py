@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.baselines.forest import Predictors
 
 FEWEST_COVARIATES, FEWEST_CASES = 5, 200
-"""Smallest number of covariates, besides the season, and smallest number of cases with which
-``forest="auto"`` makes a forest."""
+"""``forest="auto"`` makes a forest with at least this many covariates besides the season, and at
+least this many cases."""
 
 TRIED_TREES = 50
 """Largest number of trees of a forest that forecasts held-out cases; a fit grows a dozen such

@@ -345,7 +345,7 @@ class OnlinePool(Settings):
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return joint choices of places for both fits; see :meth:`choose_locations`."""
+        """Return joint choices of places, for both choices of :meth:`choose_locations`."""
         of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 

@@ -90,7 +90,7 @@ def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray
 
 
 def state_of(part: FitArrays) -> State:
-    """Select, from the parameters of a location, the numbers that determine its weights."""
+    """Select, from the parameters of a location, those that determine the weights of experts."""
     from xrecal.arrays.online.state import State
 
     return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))

@@ -180,7 +180,7 @@ class SharedCKME(Method):
         return replace(self, rank=landmarks_for(n))
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters of the method as the shared component of pools at each place."""
+        """Return the parameters of the method as a component that the pools of all places share."""
         number = Parameter("number of the place", dtype=np.int32, within=(-1, self.places - 1))
         every = {**self.parameters(n_features), NUMBER: number}
         if self.features:

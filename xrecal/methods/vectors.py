@@ -96,7 +96,7 @@ class VectorCKME(Method):
         return replace(self, own=place)
 
     def columns(self, n: int) -> int:
-        """Return the number of columns of matrices; see :meth:`CKME.columns`."""
+        """Return the number of columns of the largest matrices; see :meth:`CKME.columns`."""
         return self.method.columns(n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:

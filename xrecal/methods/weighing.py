@@ -25,7 +25,7 @@ share of its weight that a component with the season may keep."""
 
 
 def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
-    """Return the sizes of the evidence of a place."""
+    """Return the sizes of the evidence, the scores and the trust in the season, of a place."""
     return {MATRIX: (n_components, n_components), TRUST: ()}
 
 
