@@ -1,4 +1,4 @@
-"""Threads and errors of tasks, and checks of the chunks and the library of arrays."""
+"""Threads and errors of tasks, checks of chunks, and checks for arrays on a GPU."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _limiter: Any = None
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
-    """Return whether an array is lazy.
+    """Return whether an array is lazy, which means that Dask computes it later.
 
-    The function uses Dask's protocol, which is 30 times faster than a look at ``chunks``. A state
-    has hundreds of arrays, and each call checks all of them.
+    The function uses Dask's protocol, which is 30 times faster than reading ``chunks``. A state has
+    hundreds of arrays, and each operation on a model checks all of them.
     """
     variable = array if isinstance(array, xr.Variable) else array.variable
     return variable.__dask_graph__() is not None
@@ -125,11 +125,11 @@ def _settle() -> None:
 
 
 def _take_control() -> None:
-    """Let the calling thread set limits.
+    """Let the calling thread set limits on the threads of BLAS.
 
     Recent versions of threadpoolctl accept limits only from the first thread that sets a limit, and
-    silently ignore those of other threads. Without this function, tasks in Dask's threads would use
-    all BLAS threads after a fit with NumPy in the main thread.
+    silently ignore limits that other threads set. Without this function, tasks in Dask's threads
+    would use all BLAS threads after a fit with NumPy in the main thread.
     """
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -147,7 +147,7 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError for GPU arrays, if a task does not accept them or others are not on the GPU.
+    """Raise TypeError if only some arrays are on a GPU, or if the task does not accept a GPU.
 
     A task that accepts GPU arrays has an attribute ``on_device`` with the value True. An attribute
     ``description`` describes the task in messages.

@@ -27,7 +27,7 @@ def over_cases(
 
     The function joins Dask chunks along the cases, because values with one number per case are
     small. Some of the values may lack dimensions. If an entry of ``out`` equals ``dims``, the
-    result has one value per case.
+    result of this entry has one value per case.
     """
     every = {d: n for value in values for d, n in value.sizes.items()}
     whole = [

@@ -44,7 +44,7 @@ class Progress:
         self.levels: list[list[int]] = []
         """Number of finished steps, and of all steps, in each loop; outermost loop first."""
         self._told = 0.0
-        """Largest share so far. A step may have several loops, so the share might decrease."""
+        """Largest share so far. The display keeps it when a further loop in a step starts at 0."""
         self._lock = Lock()
 
     def share(self) -> str:

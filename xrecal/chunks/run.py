@@ -33,8 +33,8 @@ Task: TypeAlias = Callable[..., Named]
 """A task: a function with an argument ``group={name: array}`` for each group of its inputs."""
 Inputs: TypeAlias = Mapping[str, Mapping[Any, tuple[Array, Sequence[Hashable]]]]
 """Arrays by group and name, each with its core dimensions: the axes after the axis of places. All
-other dimensions are looped dimensions: their positions are the places of a task. The first array
-must have all looped dimensions, except those of ``EACH``."""
+other dimensions are looped dimensions: a task runs over all positions along them, its places. The
+first array must have all looped dimensions, except those of ``EACH``."""
 Outputs: TypeAlias = Mapping[Any, tuple[Mapping[Hashable, int], npt.DTypeLike]]
 """Descriptions of results by name: core dimensions with their sizes, and the type."""
 
@@ -140,9 +140,9 @@ def total(
 ) -> xr.DataArray:
     """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
-    The task adds up its own chunk, and returns one array (1, T, n) of int64. The sum of integers
-    does not depend on the order of the chunks. ``out`` has the last dimension of this array. Other
-    parameters are as for :func:`run`.
+    The task adds up its own chunk, and returns one array (1, T, n) of int64: T positions along
+    ``each``, and n positions along the dimension in ``out``. The sum of integers does not depend on
+    the order of the chunks. Other parameters are as for :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)
@@ -196,7 +196,7 @@ def looped_sizes(
 
 
 def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence[Hashable]) -> Any:
-    """Return values with one axis for each of ``loops``, of length one for a missing dimension."""
+    """Return values with an axis for each of ``loops``; axes that the array lacks have length 1."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
     return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
@@ -371,7 +371,7 @@ def _one_or_all(results: Iterable[Any]) -> Any:
 
 
 def _in_rows(value: Any) -> Any:
-    """Return an array with contiguous rows; for other layouts BLAS gives other last bits."""
+    """Return an array with contiguous rows; for other layouts BLAS rounds differently."""
     return contiguous(value) if hasattr(value, "strides") else value
 
 
@@ -396,7 +396,7 @@ def _flat(
     rest: tuple[int, ...],
     own: bool,
 ) -> npt.NDArray[Any]:
-    """Put all places of the chunk on one axis: return (L, ...) or, if ``own``, (L, T, ...)."""
+    """Put all places on one axis (L, ...); if ``own``, put the axes ``rest`` on a second axis."""
     array = _in_rows(array)
     lead, core = array.shape[: array.ndim - n_core], array.shape[array.ndim - n_core :]
     if own:
@@ -410,7 +410,7 @@ def _flat(
 def _shaped(
     result: npt.NDArray[Any], places: tuple[int, ...], rest: tuple[int, ...] | None
 ) -> npt.NDArray[Any]:
-    """Restore the axes of the chunk in a result (L, ...), or (L, T, ...) with the axes ``rest``."""
+    """Split the first axis of a result into axes ``places``, and the second into axes ``rest``."""
     if len(result) != math.prod(places):  # a total
         places = (1,) * len(places)
     if rest is None:

@@ -39,7 +39,7 @@ def joined_chunks(
     passed : sequence
         Further arguments of the function, which may be Delayed.
     step : int
-        Number of positions along the first dimension per task, for arrays in memory.
+        How many positions along the first dimension each task gets, for arrays in memory.
     what : str
         Name of the work, for messages.
     read_again : bool
@@ -70,7 +70,7 @@ def joined_chunks(
 
 
 def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Join results without Dask, in the same order as :func:`_tree`, to get the same last bits."""
+    """Join results without Dask, in the same order as :func:`_tree`, so that rounding is equal."""
     levels: list[list[Any]] = []
     for result in results:
         level = 0
@@ -121,7 +121,7 @@ def _pieces(
 
 
 def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
-    """Return arrays that Dask reads again after the results ``before``, so none waits in memory."""
+    """Return arrays that Dask reads again after ``before``, so that none stays in memory."""
     from dask.base import is_dask_collection
 
     lazy = [value for value in before if is_dask_collection(value)]
@@ -141,7 +141,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
     """Return a Dask array that is read again once the results ``before`` are known.
 
     This requires a copy of the graph. The copy of a selection by position refers to missing parts
-    (dask 2026.8), so Dask reads such an array once, and it waits in memory between two passes.
+    (dask 2026.8), so Dask reads such an array only once, and keeps it in memory between two passes.
     """
     from dask.graph_manipulation import bind
 

@@ -60,7 +60,7 @@ def _overlapped(
 
 
 def _wanted(dim: Hashable, depth: int, chunks: tuple[int, ...]) -> xr.DataArray:
-    """Return a mask of the positions of overlapping chunks that belong to the chunk itself."""
+    """Mark the positions of overlapping chunks that belong to the chunk, not to a neighbour."""
     ends = [depth * (i > 0) for i in range(len(chunks))], [depth] * (len(chunks) - 1) + [0]
     parts = [
         np.repeat([False, True, False], [low, n, high])

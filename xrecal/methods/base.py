@@ -35,15 +35,15 @@ bounds. A pair has the lower and the upper bound; each is a number, "auto" or No
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""Arrays with a value for each of L locations. The keys are names of parameters, or of choices,
-which are the settings that a fit has chosen by cross-validation."""
+"""Arrays with a value for each of L locations. A key is the name of a parameter or of a choice. A
+choice is a setting that cross-validation has chosen."""
 
 Chosen: TypeAlias = FitArrays | None
-"""Choices that a fit uses; with None, the fit searches for choices."""
+"""Settings that a fit takes as chosen already; with None, the fit chooses them itself."""
 
 CHOSEN_FROM = "chosen_from"
-"""Key, in parameters and choices, of the number of places whose losses together chose the settings
-of a place."""
+"""Key of a number in parameters and choices: from the losses of how many places the settings of a
+place were chosen."""
 
 N_HELD_OUT = 100
 """Number of quantiles that represent a held-out forecast when a pool learns the weights of its
@@ -56,9 +56,9 @@ class Trial(NamedTuple):
     choices: FitArrays
     fitted: FitArrays
     held_out: FloatArray
-    """(L, 2, n, Q) quantiles of forecasts of n held-out cases. Along the second axis, forecasts
-    from fits to the other folds come first, and forecasts from fits to earlier cases alone come
-    second."""
+    """(L, 2, n, Q): Q quantiles of two forecasts of each of n held-out cases at L locations. The
+    first forecast comes from a fit to the other folds, and the second forecast comes from a fit to
+    earlier cases alone."""
 
 
 ANY = -np.inf, np.inf
@@ -67,7 +67,7 @@ SHARE = 0.0, 1.0
 NOT_NEGATIVE = 0.0, FINITE[1]
 POSITIVE = float(np.finfo(np.float64).tiny), FINITE[1]
 POSITIVE_OR_INFINITE = POSITIVE[0], np.inf
-"""Ranges of parameters: the smallest and the largest allowed value."""
+"""Allowed ranges of parameters, from the smallest to the largest value."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ class SharedFits(NamedTuple):
     :class:`xrecal.arrays.shared.held_out.InTime` if updates add cases to the method. None at a
     place without a shared fit"""
     place: IntArray
-    """(L,) number of each place in its shared fit; -1 if the fit does not contain the place"""
+    """(L,) position of each place in its shared fit; -1 if the fit does not contain the place"""
     here: npt.NDArray[Any]
-    """(L, k) features of each place"""
+    """(L, k) values of the k features of each place"""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Cases:
     """Past cases at L locations, from which methods learn."""
 
     forecasts: Forecasts | None
-    """Forecasts (L, n, m); None after the fit of a method that does not store forecasts."""
+    """Forecasts (L, n, m) of n cases by m members; None if a fitted method does not store them."""
     observations: FloatArray
     """Observations (L, n), NaN in slots without a usable case."""
     covariates: Covariates
@@ -149,8 +149,8 @@ class Cases:
     mean: FloatArray | None = None
     """(L, n) means of the forecasts, if known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
-    """Cache of the centres from which CKMEs measure errors, as fitted to some of the cases. Several
-    methods share this cache."""
+    """Cache of fitted centres, from which CKMEs measure errors. A key stands for the kind of centre
+    and the cases of its fit. Several methods share this cache."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
     """Cache of distances between the forecasts of each location. Several CKMEs that compare the
     same forecasts use one cache."""
@@ -182,14 +182,14 @@ class Cases:
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def select(self, which: IntArray) -> Cases:
-        """Return only the cases at some positions (k,)."""
+        """Return only the cases at the positions ``which`` (k,)."""
         squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
         new = self.as_new(which)
         observed, axis = self.observations[:, which], self.axis.take(which)
         return Cases(new.forecasts, observed, new.covariates, axis, squared)
 
     def as_new(self, which: IntArray) -> NewCases:
-        """Return the forecasts of the cases at some positions (k,), as forecasts to recalibrate."""
+        """Return the forecasts of the cases at positions ``which`` (k,), as new forecasts."""
         assert self.forecasts is not None
         at = slice(None), which
         return NewCases(
@@ -204,9 +204,9 @@ class NewCases:
     """Forecasts to recalibrate at L locations."""
 
     forecasts: Forecasts
-    """Forecasts (L, T, m)."""
+    """T forecasts (L, T, m) at each location, with m members."""
     covariates: Covariates
-    """Covariates (L, T, p)."""
+    """Covariates (L, T, p): p values for each of these forecasts."""
     across: FloatArray | None = None
     """(L, T, n) squared energy distances between new forecasts and forecasts of n past cases, if
     known already."""
@@ -217,7 +217,7 @@ class NewCases:
 
 
 class Variables(NamedTuple):
-    """Variables that a method compares together. Member k of each variable gives one vector."""
+    """Variables that a method compares together: vector k has member k of each variable."""
 
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
@@ -243,16 +243,16 @@ class Method(ABC):
     recalibrates: ClassVar[bool] = True
     """True if the method changes forecasts; False if it issues the raw forecasts."""
     by_sums: ClassVar[bool] = False
-    """True if one fit of the method learns from the cases of many places, by sums over chunks of
-    cases."""
+    """True if the method can make one fit to the cases of many places. Such a fit needs only sums
+    over chunks of cases."""
     joins_variables: ClassVar[bool] = False
     """True if the method can also compare vectors, or points on a circle, as part of a
     :class:`VectorCKME`."""
     updates: ClassVar[bool] = True
     """True if an update can add cases to a fit of the method."""
     relearns: ClassVar[bool] = False
-    """True if an update makes the method learn from all cases again. If the method stores
-    forecasts, it then also computes the parameters with a value for each case again."""
+    """True if each update makes the method learn from all cases again. If the method stores
+    forecasts, the update also renews the parameters that have a value for each case."""
     keeps_sums: bool = False
     """True if the method is a pool's component that all places share, and updates add new cases to
     its sums in the state."""
@@ -270,8 +270,8 @@ class Method(ABC):
     """True if members have no names and their order has no meaning."""
 
     delay: int | str | None = None
-    """Time from the valid time of an observation until it is known; None if the method has no such
-    setting."""
+    """Time from the valid time of an observation until this observation is known; None if the
+    method has no such setting."""
     refit: int | str | None = None
     """Number of cases or length of time between two fits of a method that refits itself."""
 
@@ -302,7 +302,7 @@ class Method(ABC):
 
     @property
     def variables(self) -> Variables | None:
-        """Variables that the method compares as vectors; None for one variable without a circle."""
+        """Variables of the vectors that the method compares; None if it compares no vectors."""
         return None
 
     def of_variable(self, place: int) -> Method:
@@ -343,7 +343,7 @@ class Method(ABC):
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods that a pool mixes; none if the method is not a pool."""
+        """Methods that a pool mixes; empty if the method is not a pool."""
         return ()
 
     def with_shared(self, method: Method) -> Method:
@@ -357,11 +357,11 @@ class Method(ABC):
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """Kinds of members, each for one component of a pool; None for methods with one kind."""
+        """Kinds of members; a pool makes a component of each. (None,) if there is one kind only."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
-        """Return the method with one support, as a component of a pool uses it."""
+        """Return the method with ``support`` as its only kind of members."""
         return self
 
     @property
@@ -396,7 +396,7 @@ class Method(ABC):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components whose weights a pool learns from held-out forecasts, or 0."""
+        """Number of components that a pool weights by held-out forecasts; 0 for other methods."""
         return 0
 
     @property
@@ -443,7 +443,7 @@ class Method(ABC):
         return {}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return choices (1, ...) for all places of a kind, from choices (L, ...) at a sample.
+        """Return joint choices (1, ...) for places of a kind, from the choices of L sample places.
 
         If :meth:`with_own` needs further numbers of all places, such as mean scores, the result
         includes these numbers too. ``in_pool`` is true for a component of a pool, whose errors

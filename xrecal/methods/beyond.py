@@ -70,9 +70,10 @@ def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
 def joined(
     past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
 ) -> Empirical:
-    """Return ensembles of past observations (L, n), with weights (L, T, n), and other members.
+    """Return ensembles that have past observations (L, n) and the members ``beside``.
 
-    The function multiplies the weights of the other members by ``gets`` (L, T, 1).
+    ``observed`` (L, T, n) are the weights of the past observations. The function multiplies the
+    weights of the members ``beside`` by ``gets`` (L, T, 1).
     """
     members, mass = beside
     assert mass is not None
@@ -101,7 +102,7 @@ size stays in the cache of the processor, which saves time."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Add the members of tails, which have the case -1, to cases and components of members."""
+    """Extend the cases and the components of members by those of tails, whose case is -1 (none)."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS
@@ -137,8 +138,8 @@ def tails_of_mixture(
 ) -> Tails:
     """Learn the tails of a pool's mixture from observations (L, n) outside held-out forecasts.
 
-    Each held-out forecast is a mixture of quantiles (L, C, n, Q) of the pool's C components, with
-    weights (L, C).
+    Each of the n held-out forecasts is a mixture of the pool's C components, with weights (L, C).
+    ``quantiles`` (L, C, n, Q) has Q quantiles of each component for each forecast.
     """
     from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
 

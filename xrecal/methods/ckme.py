@@ -57,8 +57,8 @@ BY_SUMS = {
     "solver": ("auto", "lowrank"),
     "support": ("auto", "errors", "standardised"),
 }
-"""Values of settings that a shared fit allows, which is one fit to many cases of several places. A
-shared fit does not compare cases one by one, and its members are standardised errors."""
+"""Values of settings that a shared fit (one fit to many cases of several places) allows. A shared
+fit does not compare cases one by one, and its members are standardised errors."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,8 +76,8 @@ class CKME(Settings):
         Formula for the similarity of two forecasts: exp(-D²/s) or exp(-D/s), where D² is their
         squared energy distance.
     bandwidth : "median", "cv" or float
-        The number s. "median" is the median over pairs of different forecasts, of D² for the
-        Gaussian kernel and of D for the Laplace kernel. "cv" chooses by cross-validation among 1, 4
+        The number s. "median" is the median of D² (Gaussian kernel) or of D (Laplace kernel) over
+        all pairs of different forecasts. "cv" chooses by cross-validation among 1, 4
         and 16 times this median. A number has the unit of the variable; for the Laplace kernel it
         has the square root of this unit.
     ridge : "cv" or float
@@ -318,7 +318,7 @@ class CKME(Settings):
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
-        """Return the number of columns of matrices: n for n cases, or the number of landmarks."""
+        """Return how many columns the largest matrices have: n, or the number of landmarks."""
         from xrecal.arrays.ckme.solvers import is_low_rank
 
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
@@ -352,7 +352,7 @@ class CKME(Settings):
             )
 
     def array_settings(self, min_samples: int) -> ArraySettings:
-        """Return the settings in the form of the array layer."""
+        """Return the settings in the form that ``xrecal.arrays`` takes."""
         from xrecal.arrays.ckme.embedding import Settings
 
         wide = self.bandwidth == "cv"
@@ -391,7 +391,7 @@ class CKME(Settings):
 
     @property
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of the fields of ``Choices`` that have one number per location, with size ()."""
+        """Names and sizes of the choices that are one number per location."""
         from xrecal.arrays.ckme.embedding import TABLES, Choices
 
         return {name: () for name in Choices._fields if name not in TABLES}
@@ -510,7 +510,7 @@ class CKME(Settings):
         return arrays.ckme_novelty(**self.comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
     def comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
-        """Return the arguments with which the array layer compares forecasts and past cases."""
+        """Return the arguments of ``xrecal.arrays`` for comparing forecasts with past cases."""
         from xrecal.arrays.ckme.embedding import complete_fit
 
         features = cases.covariates.features(self.covariates)
@@ -531,7 +531,7 @@ class CKME(Settings):
 
 
 def as_choices(choices: FitArrays | None) -> Choices | None:
-    """Return choices in the form of the array layer, with integer codes; None if there are none."""
+    """Return choices in the form that ``xrecal.arrays`` takes; None if there are no choices."""
     from xrecal.arrays.ckme.embedding import Choices
 
     if choices is None:

@@ -66,8 +66,8 @@ class Component:
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Number of features of the season, if the component has covariates without the season while
-    other components have the season; else 0."""
+    """Number of features of the season, if the component has covariates, but lacks the season that
+    other components of the pool have; else 0."""
 
     @property
     def meaning(self) -> str:
@@ -188,7 +188,10 @@ def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
 def updated_together(
     components: Iterable[Component], added: Cases, fitted: FitArrays, slots: IntArray
 ) -> Arrays:
-    """Return values for the added cases, from components that updates do not fit again."""
+    """Return the added cases' values, for parameters with one value per case.
+
+    The function skips components that updates fit again.
+    """
     state: Arrays = {}
     for component in components:
         if component.method.keeps_choices:
@@ -216,7 +219,7 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parts of a label that give covariates: names, or "season" and a number."""
+    """Return parts of a label: the covariates, or "season" and the number of other covariates."""
     beside = [name for name in covariates if name != SEASON]
     if len(beside) <= MOST_NAMED:
         return covariates
@@ -236,7 +239,7 @@ def require_same_covariates(methods: Iterable[Method], names: tuple[str, ...]) -
 def held_out_by_refits(
     method: Method, cases: Cases, gap: Span = 0, year_start: str | None = None
 ) -> FloatArray:
-    """Return quantiles (L, 2, n, Q) of each case, from fits that have not learned from this case.
+    """Return quantiles (L, 2, n, Q) of n cases, from fits that have not learned from the case.
 
     Along the second axis, the first quantiles come from fits without the fold of the case, and the
     second quantiles come from fits to earlier cases alone. All fits also leave out the cases within
@@ -283,7 +286,7 @@ def _forecast(
     out: FloatArray,
     issued: FloatArray | None,
 ) -> None:
-    """Fill in quantiles (L, n, Q) of the cases ``held`` (L, n).
+    """Fill ``out`` with Q quantiles (L, n, Q) for the cases that ``held`` (L, n) marks.
 
     The quantiles come from ``issued`` (L, n, Q), or from a fit to ``learned`` if ``issued`` is
     None.
@@ -301,7 +304,7 @@ def _forecast(
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
-    """Return quantiles (L, k, Q) of the cases at positions (k,), from a fit to ``learned``."""
+    """Return quantiles (L, k, Q) for the cases ``which`` (k,), from a fit to ``learned``."""
     fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
     if type(issued) is Empirical:  # rounding must not decide on which side of a step a level lies
@@ -310,7 +313,7 @@ def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
 
 
 def keep_within(values: FloatArray, bounds: FloatArray) -> None:
-    """Move values (L, ...) beyond bounds (L, 2), which some raw forecasts have, to the bounds."""
+    """Move values (L, ...) beyond the bounds (L, 2), as in some raw forecasts, to the bounds."""
     if np.isfinite(bounds).any():
         low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
         np.clip(values, low, high, out=values)
@@ -376,7 +379,7 @@ class Forecasting:
 
 
 def median_of_known(values: FloatArray) -> FloatArray:
-    """Return medians (1, ...) over locations (L, ...) of known values; NaN if no value is known."""
+    """Return the median (1, ...) of known values over L locations; NaN if no value is known."""
     known = values[:, ~np.isnan(values).all(0)]
     median = np.full((1, *values.shape[1:]), np.nan)
     median[:, ~np.isnan(values).all(0)] = np.nanmedian(known, axis=0)
@@ -418,7 +421,7 @@ class GivingWay(NamedTuple):
 
 
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
-    """Find the components of a pool that may replace past observations, by its weights (L, C).
+    """Find which of C components, with weights (L, C), may replace past observations in a pool.
 
     All recalibrated components whose members are not past observations replace past observations,
     in proportion to their weights. The raw forecast does not replace past observations, because its

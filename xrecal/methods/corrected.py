@@ -13,9 +13,9 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of errors of an expert that the state stores, and number of errors from which a correction
-is learned. A correction uses only errors that were known when the forecast was issued. So the state
-stores more errors, because the newest may not have been known."""
+"""How many errors of an expert the state stores, and from how many of them a correction is learned.
+The state stores more errors than a correction uses, because the newest errors may not have been
+known when the forecast was issued."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"
@@ -33,9 +33,10 @@ class Errors(NamedTuple):
     case: IntArray
     """(n,) positions of the cases, ascending"""
     score: FloatArray
-    """(2, n) normal scores of the observations in the forecasts of the pool and the recent CKME"""
+    """(2, n) PIT of each observation in forecasts of the pool and the recent CKME, converted to the
+    quantile of the standard normal distribution at this level"""
     earlier: IntArray
-    """(n,) number of the stored errors that were known when each case was issued"""
+    """(n,) how many of the stored errors were known when each case was issued"""
     predictors: FloatArray
     """(n, 3) predictors of each error; see :func:`predictors`"""
 
@@ -43,7 +44,7 @@ class Errors(NamedTuple):
     def of(
         cls, fitted: FitArrays, cases: Cases, known: IntArray, others: IntArray = NONE
     ) -> tuple[Errors, FloatArray]:
-        """Return the stored errors of one location, and predictors (T, 3) for ``others``."""
+        """Return the stored errors of a location, and predictors (T, 3) for cases ``others``."""
         case = fitted["error_case"][0]
         there = case >= 0
         case = case[there].astype(np.int64)
@@ -70,7 +71,7 @@ class Errors(NamedTuple):
     ) -> Errors:
         """Return the stored errors and the errors of one more case.
 
-        ``said`` has the quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
+        ``said`` has J quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
         predictors of its error. ``known`` is the number of cases that were known when the new case
         was issued.
         """
@@ -95,7 +96,7 @@ class Errors(NamedTuple):
         known: int,
         bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
-        """Return corrected quantiles (T, J) of experts, by errors in the first ``known`` cases."""
+        """Return quantiles (T, J) of corrected experts, by errors of the first ``known`` cases."""
         from xrecal.arrays.online.corrections import corrected, corrections
 
         end = int(np.searchsorted(self.case, known))

@@ -79,12 +79,15 @@ class Covariates:
         return self.found[name]
 
     def judged_by(self, names: Sequence[str], numbers: FloatArray) -> Covariates:
-        """Return the covariates with a record of only their usual values (L, p, 8)."""
+        """Return the covariates with a record that has only their usual values.
+
+        ``numbers`` (L, p, 8) has eight usual values of each of p covariates, such as the median.
+        """
         record = replace(self, found=dict(zip(names, unstacked(numbers), strict=True)))
         return replace(self, record=record, found={})
 
     def as_given(self, names: Sequence[str]) -> Features:
-        """Return the named covariates in the form of the array layer, without replacements."""
+        """Return the named covariates for ``xrecal.arrays``, without replacements of values."""
         places = [self.names.index(name) for name in names]
         periods = tuple(self.periods[place] for place in places)
         features: Features = arrays.features(self.values[..., places], periods)
@@ -93,7 +96,7 @@ class Covariates:
         return features._replace(predictors=np.flatnonzero(predictors))
 
     def features(self, names: Sequence[str], record: Covariates | None = None) -> Features:
-        """Return the named covariates in the form of the array layer.
+        """Return the named covariates in the form that ``xrecal.arrays`` takes.
 
         The median of the record replaces missing and implausible values. Indicators, which are
         features that mark such values, come last. An indicator is always 0 if the record has too

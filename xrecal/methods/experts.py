@@ -1,8 +1,8 @@
 """Experts of an online pool: methods that forecast quantiles, from cases that have verified.
 
 An online pool averages the forecasts of its experts. It fits slow experts, such as a linear pool,
-again at intervals, and they do not change until the next fit. Fast experts learn from the last
-verified cases for each forecast.
+again at intervals, and they do not change until the next fit. Fast experts learn anew for each
+forecast, from the last verified cases. Each expert forecasts J quantiles.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ N_LEVELS = 100
 """Number of quantiles that an expert forecasts."""
 
 WINDOWS = (30, 60, 120)
-"""Numbers of last verified cases, one for each of three fast experts that fit EMOS to these
-cases."""
+"""Three fast experts fit EMOS to the last verified cases: the number of cases of each of these
+experts."""
 
 N_ERRORS = 91
-"""Number of last errors that a fast expert adds to the ensemble mean. If cases are daily, these
+"""How many of the last errors a fast expert adds to the ensemble mean. If cases are daily, these
 errors are from a quarter of a year."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""Number of last verified cases that the fast expert "recent CKME" uses, and the half-life of these
-cases, as a number of cases."""
+"""How many of the last verified cases the fast expert "recent CKME" uses, and after how many newer
+cases a case has half of its weight."""
 
 PLACES_TOGETHER = 64
 """Largest number of forecasts that experts compute at once, counted over several places."""
@@ -173,7 +173,7 @@ class Experts:
     def slow_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
     ) -> dict[str, FloatArray]:
-        """Return quantiles (L, T, J) of slow experts, fitted to the first ``n_slow`` cases."""
+        """Return J quantiles (L, T, J) of slow experts, fitted to the first ``n_slow`` cases."""
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(len(learned.observations))
         pooled = Forecasting(self.pool.components, new, learned, whole)
@@ -185,7 +185,7 @@ class Experts:
     def fast_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int
     ) -> dict[str, FloatArray]:
-        """Return quantiles (L, T, J) of the fast experts, from the first ``known`` cases.
+        """Return J quantiles (L, T, J) of the fast experts, from the first ``known`` cases.
 
         All L places must have observations of the same cases.
         """
@@ -216,15 +216,15 @@ class Experts:
         n_slow: IntArray,
         known: IntArray,
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
-        """Yield the number of each place that has slow experts, and its experts' quantiles (T, J).
+        """Yield the position of each place with slow experts, and quantiles (T, J) of its experts.
 
         The quantiles are from slow and fast experts, but not from corrected experts or a shared
         expert.
 
         The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 at a place without slow
         experts. The fast experts know the first ``known`` (L,) cases. To save time, the function
-        computes places together if both numbers are equal and they have observations of the same
-        cases.
+        computes places together if both numbers are equal at these places, and if they have
+        observations of the same cases.
         """
         step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
         verified = np.isfinite(cases.observations)
@@ -246,7 +246,7 @@ class Experts:
     ) -> dict[str, FloatArray]:
         """Return quantiles (k, J) of the shared expert for cases at positions ``which`` (k,).
 
-        For each of these cases, the shared expert has learned from the first ``known`` (k,) cases.
+        To forecast a case, the shared expert learns from the first ``known`` (k,) cases alone.
         The result is empty if there is no shared expert.
         """
         if self.shared is None or self.law is None:
@@ -306,7 +306,7 @@ def last_cases(cases: Cases, known: int | None = None) -> Cases:
 
 
 def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
-    """Return quantiles (T, J) of fast experts with EMOS or errors, from the last cases (1, n)."""
+    """Return J quantiles (T, J) of the fast experts that use EMOS or add past errors."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n = verified.observations.shape[1]
@@ -324,7 +324,7 @@ def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict
 
 
 def _as_issued(new: NewCases) -> FloatArray:
-    """Return quantiles (T, J) of raw forecasts (1, T); NaN for a missing forecast.
+    """Return J quantiles (T, J) of raw forecasts (1, T); NaN for a missing forecast.
 
     If members have weights, quantiles are interpolated between members. The level of a member is
     the middle of its step in the CDF.
@@ -344,5 +344,5 @@ def _as_issued(new: NewCases) -> FloatArray:
 
 
 def _quantiles(distribution: Any) -> FloatArray:
-    """Return the quantiles (L, T, J) of distributions at the levels of the experts."""
+    """Return quantiles (L, T, J) of distributions at the J levels that experts use."""
     return np.asarray(distribution.quantile(LEVELS), np.float64)

@@ -10,11 +10,11 @@ from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
 from xrecal.typing import IntArray
 
 SHORTEST_SEASON = 240
-"""Smallest number of days from the first to the last case with which methods learn the season."""
+"""Methods learn the season only if the last case is at least this many days after the first."""
 
 WHOLE_YEAR = 350
-"""Smallest number of days from the first to the last case with which the cases contain all
-seasons."""
+"""The cases contain all seasons if the last case is at least this many days after the first
+case."""
 
 
 def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
@@ -175,7 +175,7 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
 
 
 def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return the warning that a fit for ``near`` tested cases learned from a case within a week."""
+    """Return a warning: fits predict ``near`` cases, and have learned from a case within a week."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, so they may score too well: use ",

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.baselines.forest import Predictors
 
 FEWEST_COVARIATES, FEWEST_CASES = 5, 200
-"""Smallest number of covariates, besides the season, and smallest number of cases with which
-``forest="auto"`` makes a forest."""
+"""``forest="auto"`` makes a forest with at least this many covariates besides the season, and at
+least this many cases."""
 
 TRIED_TREES = 50
 """Largest number of trees of a forest that forecasts held-out cases; a fit grows a dozen such
@@ -145,7 +145,7 @@ class Forest(Method):
         return [Trial({}, self.fit_locations(cases, min_samples), refits(few))]
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return the errors of the added cases, by the coefficients of the fit."""
+        """Return the errors of the added cases around the centre that the fit has learned."""
         from xrecal.arrays.baselines.forest import errors_of
 
         cases, bounds = self._predictors(added), (fitted["lower"], fitted["upper"])

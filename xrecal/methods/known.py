@@ -124,12 +124,13 @@ def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int)
 def first_due(
     axis: CaseAxis, verified: IntArray, known: IntArray, fitted: int, refit: int | str
 ) -> int:
-    """Return which of the ``verified`` cases is the first after which a refit of experts is due.
+    """Return the position, in ``verified``, of the first case after which a refit is due.
 
-    A refit is due after a case if the time ``refit`` has passed since the last fitted case, and the
-    case was issued with the experts of the last fit. So no later case was issued with older
-    experts. The result is the number of verified cases if no refit is due. ``known`` (n,) has the
-    number of cases that had verified when each case was issued.
+    A refit of the experts is due after a case under two conditions. The time ``refit`` has passed
+    since ``fitted``, the last case of the last fit. And the case was issued with the experts of the
+    last fit, so no later case was issued with older experts. If no refit is due, the result is the
+    number of verified cases. ``known`` (n,) has the number of cases that had verified when each
+    case was issued.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

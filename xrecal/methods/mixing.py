@@ -63,8 +63,8 @@ def mixture_of(
 ) -> Mixture:
     """Mix the components of a pool by their weights (L, C).
 
-    ``blocks`` has the number of members in each block of the result. The function moves members
-    beyond the bounds (L, 2), which some raw forecasts have, to the bounds.
+    ``blocks`` has the number of members in each block of the result. Some raw forecasts have
+    members beyond the bounds (L, 2); the function moves these members to the bounds.
     """
     components, new = forecasting.components, forecasting.new
     shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype

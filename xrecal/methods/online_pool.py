@@ -62,11 +62,11 @@ from .shared_ckme import SharedCKME, as_shared
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 FORMER = "former_"
-"""Prefix of the names of parameters from the last fit but one of the slow experts, which are the
-experts that are refitted only at intervals."""
+"""Prefix of the names of parameters from the last fit but one of the slow experts (those that the
+method refits only at intervals)."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
-"""Names of the dimensions of the parameters from which the weights of experts are computed."""
+"""Names of dimensions: strategies, strategies that have a score, experts, and quantile levels."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
 """Names of the dimensions of stored errors. The pool learns corrections of experts from these
@@ -81,9 +81,9 @@ class OnlinePool(Settings):
     pool, called the pool below, as one of several experts. The other experts are the pool's
     components, the raw forecast, EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases,
     the last 91 errors added to the ensemble mean, and a CKME of the last 250 errors, with a
-    half-life of 60 cases. In three more experts, the online pool corrects another expert for its
-    expected error: the pool in mean and spread, this CKME in mean and spread, and the pool in the
-    mean alone. A regression on the last 400 errors of the uncorrected expert predicts the expected
+    half-life of 60 cases. Three more experts are other experts, corrected for their expected
+    error: the pool in mean and spread, this CKME in mean and spread, and the pool in the mean
+    alone. A regression on the last 400 errors of the uncorrected expert predicts the expected
     error.
 
     Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
@@ -215,7 +215,7 @@ class OnlinePool(Settings):
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the linear pool, EMOS, the recent CKME, and of the shared expert."""
+        """Methods of the linear pool, EMOS, the recent CKME, and the shared expert's method."""
         experts, law = self.experts, self.law
         own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
         return own if law is None else (*own, law)
@@ -226,7 +226,7 @@ class OnlinePool(Settings):
         return self.pool.shared_by_places
 
     def with_shared(self, method: Method) -> OnlinePool:
-        """Return the online pool with a shared expert, whose ``method`` keeps learning."""
+        """Return the online pool with a shared expert, whose ``method`` learns with each update."""
         law = replace(as_shared(method), keeps_sums=True)
         methods = (*self.pool.mixed, law)
         return replace(self, methods=methods, condition_on=None, forest="auto")
@@ -333,19 +333,19 @@ class OnlinePool(Settings):
     @property
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of choices, made twice: from all cases, and from cases before the warm-up."""
+        """Sizes of the choices. The fit makes each twice; see :meth:`choose_locations`."""
         own = self.experts.choice_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of the losses that choices need, for all cases and for cases before the warm-up."""
+        """Sizes of the losses of candidates, for both choices of :meth:`choose_locations`."""
         own = self.experts.evidence_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return joint choices of places for the last fit, and for the fit before the warm-up."""
+        """Return joint choices of places, for both choices of :meth:`choose_locations`."""
         of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 
@@ -359,7 +359,11 @@ class OnlinePool(Settings):
         return both | {EARLIER + n: a for n, a in of_warm_up}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choose settings twice: from all cases, and from the cases before the warm-up."""
+        """Choose settings twice: from all cases, and from the cases before the warm-up.
+
+        The warm-up learns the first weights of the experts from the last cases. Its experts must
+        not know these cases, so they use the second choices.
+        """
         parts = []
         for one, _ in each_place(cases, {}):
             found = self.experts.choose(one, min_samples)
@@ -418,7 +422,7 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Return novelty (L, T) by the linear pool; by the shared expert where this has no fit."""
+        """Return novelty (L, T) by the linear pool, or the shared expert where there is no pool."""
         _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
@@ -498,8 +502,8 @@ class OnlinePool(Settings):
 
         The experts forecast each case separately, so the result does not depend on the number of
         cases in an update. With ``together``, the experts forecast all cases between two fits at
-        once, which is faster and gives the same result up to rounding. ``before`` has quantiles of
-        experts that are known already, for some cases or none.
+        once, which is faster and gives the same result up to rounding. ``before`` has the experts'
+        quantiles for cases for which they are computed already.
         """
         known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
@@ -536,7 +540,7 @@ class OnlinePool(Settings):
         *,
         together: bool,
     ) -> tuple[FloatArray, Errors]:
-        """Return quantiles (1, T, K, J) of experts for the cases (T,), and their stored errors."""
+        """Return J quantiles (1, T, K, J) of K experts for T cases, and the errors to store."""
         experts, said = self.experts, []
         errors, at_issue = Errors.of(part, cases, known, which)
         slow = part, int(part["last_fitted"][0]) + 1

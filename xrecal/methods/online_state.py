@@ -26,8 +26,8 @@ WARM_UP = 180
 of the experts. The warm-up uses the last cases of the hindcast, at most half of all cases."""
 
 SHORT = 30
-"""Number of cases of a place. If the own experts of a place were fitted to this many cases, their
-initial weights sum to the initial weight of the shared expert."""
+"""Number of cases of a place. If the place's own experts were fitted to this many cases, the shared
+expert has at least half of the weight at first."""
 
 EARLIER = "earlier:"
 """Prefix of the names of choices that were made without the cases of the warm-up."""
@@ -36,15 +36,15 @@ COMMON = "common_regret"
 """Name of the parameter with the common regrets, which are the same at all places."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) that experts forecast. An outer key has the position of a case, and the number
-of cases that the slow experts were fitted to. An inner key is the label of an expert."""
+"""Quantiles (1, J) that experts forecast, at J levels. An outer key has the position of a case, and
+the number of cases that the slow experts were fitted to. An inner key is the label of an expert."""
 
 NOTHING_SAID: Said = MappingProxyType({})
-"""Empty mapping of forecasts by experts."""
+"""Mapping without entries: no quantiles of experts are known yet."""
 
 AHEAD_OF_REFIT = 32
-"""Largest number of new cases of a place whose forecasts are computed together with other
-places."""
+"""An update computes forecasts of at most this many new cases of a place together with forecasts
+of other places."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
 """Names of the parameters that store the fields of :class:`xrecal.arrays.online.state.State`, in
@@ -90,14 +90,14 @@ def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray
 
 
 def state_of(part: FitArrays) -> State:
-    """Return the numbers from which weights are computed, from the parameters of a location."""
+    """Select, from the parameters of a location, those that determine the weights of experts."""
     from xrecal.arrays.online.state import State
 
     return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
 
 
 def record_known(cases: Cases, part: FitArrays) -> None:
-    """In a first pass over places, add the earlier regrets of a location to its record."""
+    """In a first pass over places, add the regrets that a location already has to the record."""
     from xrecal.arrays.online.common import Record, comparable
 
     if isinstance(cases.common, Record) and cases.common.with_known:
@@ -201,10 +201,10 @@ def quantiles_of_new(
 def weights_learned(
     experts: Experts, cases: Cases, part: FitArrays, which: IntArray, said: FloatArray
 ) -> State:
-    """Learn the weights of a location from the cases ``which``, and return their new state.
+    """Learn the weights of a location from n cases, and return the numbers that determine them.
 
-    ``said`` (1, n, K, J) has the quantiles of the experts for these n cases. A first pass over
-    places also records how each case changes the regrets.
+    ``said`` (1, n, K, J) has J quantiles of each of K experts for the cases at positions ``which``
+    (n,). A first pass over places also records how each case changes the regrets.
     """
     from xrecal.arrays.online.aggregation import learn
     from xrecal.arrays.online.common import Common, Record, comparable

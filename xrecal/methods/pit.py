@@ -18,8 +18,8 @@ from .climatology import similarity_weights
 from .settings import Settings
 
 SEED = 0
-"""Seed of the random numbers that choose the PIT of an observation at a jump of the CDF, between
-the values on both sides of the jump."""
+"""Seed of random numbers. If the CDF jumps at an observation, the PIT of this observation is a
+random number between the values on both sides of the jump."""
 
 
 class KeepsPIT(Settings):

@@ -68,11 +68,11 @@ SCORES = "scores"
 """Key of the held-out CRPS of each component, divided by the smallest CRPS of a component."""
 
 EVIDENCE = "evidence"
-"""Key of a choice: the number of cases at a single place. For all places together, it is the trust
-in recalibration: 1, or less to give more weight to the raw forecast, down to 0."""
+"""Key of a choice. At a single place, the choice is the number of cases. For all places together,
+it is the trust in recalibration, from 1 to 0: less trust gives the raw forecast more weight."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Keys of choices of a pool that do not belong to a component; a stored model has the same keys."""
+"""Keys of choices that belong to the pool itself; a stored model has parameters of these names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -335,7 +335,7 @@ class LinearPool(Settings):
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return values for the added cases, from components that updates do not fit again."""
+        """Return the added cases' values, for parameters with one value per case."""
         return updated_together(self.components, added, fitted, slots)
 
     @property
@@ -361,7 +361,7 @@ class LinearPool(Settings):
         return sizes
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return joint choices (1, ...) of the components, joint weights, and median tails."""
+        """Return joint choices (1, ...) of components, joint weights, and medians of the tails."""
         from xrecal.arrays.distributions.pool import evidence_against, mean_weights
 
         whole: Arrays = {EVIDENCE: np.ones(1)}
@@ -405,11 +405,11 @@ class LinearPool(Settings):
         return unchanged.index(True) if any(unchanged) else None
 
     def share_as_issued(self, weight: FloatArray) -> float:
-        """Return the weight of the raw forecast among weights (C,), or NaN without one."""
+        """Return the weight of the raw forecast among weights (C,); NaN if it is no component."""
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
-        """Multiply weights (L, C) by the trust in recalibration (L,); raw gets the lost weight."""
+        """Multiply weights (L, C) by the trust ``evidence`` (L,); raw gets the lost weight."""
         if self._issued is None:
             return weight
         faded = weight * evidence[:, np.newaxis]
@@ -510,7 +510,7 @@ class LinearPool(Settings):
         return choices, stored_together(fits)
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Refit components to all cases; a CKME or forest, weights and tails stay as they are."""
+        """Refit all components except CKMEs and forests; weights and tails do not change."""
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:

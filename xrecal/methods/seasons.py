@@ -23,7 +23,7 @@ monthly record of two years, the first and the last case are 23 months apart."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
-    """Return the share (L,) of its weight that a component with the season may keep.
+    """Return the share (L,) of their weights that components with the season may keep.
 
     See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if no component uses the
     season. It is also 1 if all components without the season issue past observations or the raw
@@ -43,11 +43,12 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
 def forget_first_year(
     quantiles: FloatArray, components: Sequence[Component], days: FloatArray | None
 ) -> None:
-    """Set held-out forecasts (L, C, n, Q) of the cases of the first year to NaN.
+    """Set held-out forecasts of the cases of the first year to NaN.
 
-    The forecasts come from fits to earlier cases alone, and in the first year the earlier cases do
-    not contain all seasons. Nothing changes if no component uses the season, or if the record is
-    shorter than two years: without its first year, such a record could not show drift.
+    ``quantiles`` (L, C, n, Q) has Q quantiles of each of C components for each of n cases. They
+    come from fits to earlier cases alone, and in the first year the earlier cases do not contain
+    all seasons. Nothing changes if no component uses the season, or if the record is shorter than
+    two years: without its first year, such a record could not show drift.
     """
     if days is not None and _seasonal(components).any():
         quantiles[:, :, in_first_year(days)] = np.nan
@@ -67,8 +68,8 @@ def with_season_in_doubt(
 ) -> FloatArray:
     """Multiply weights (L, C) by the share ``trust`` (L,), for components with the season only.
 
-    The components without the season get the lost weight. They get it in proportion to the weights
-    that they would have in a pool without the others, by the scores (L, C, C).
+    The components without the season get the lost weight. Each gets a part in proportion to its
+    weight in a pool of only these components, as the ``scores`` (L, C, C) determine this weight.
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

@@ -1,4 +1,4 @@
-"""CKME for many places, which share one law of errors: the distribution of errors by forecast."""
+"""CKME for many places with one law of errors: the distribution of errors, given the forecast."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ NUMBER, HERE = "place", "here"
 fit, and its features."""
 
 SUMMED = "summed"
-"""Name of the parameter with the number of dates, counted from the first, whose cases the sums of a
-shared fit contain. Updates add later dates."""
+"""Name of the parameter that counts dates: the sums of a shared fit contain the cases of this many
+dates, from the first on. Updates add later dates."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SharedCKME(Method):
     places : int
         Number of places in the fit.
     features : tuple of str
-        Names of the features of places that are known, from "latitude", "longitude", "height" and
+        Names of the known features of places: some of "latitude", "longitude", "height" and
         "lead".
     rank : int
         Largest number of landmarks, the past cases that represent all others.
@@ -180,7 +180,7 @@ class SharedCKME(Method):
         return replace(self, rank=landmarks_for(n))
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters of the method as the shared component of pools at each place."""
+        """Return the parameters of the method as a component that the pools of all places share."""
         number = Parameter("number of the place", dtype=np.int32, within=(-1, self.places - 1))
         every = {**self.parameters(n_features), NUMBER: number}
         if self.features:
@@ -192,10 +192,10 @@ class SharedCKME(Method):
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
-        """Return part and weight of each of n cases or dates, and folds, made of parts.
+        """Return the part and the weight of each of n cases or dates, and the folds.
 
-        There are at most five folds. If the folds of the settings are years, each fold has whole
-        years.
+        There are at most five folds, which consist of one or more parts. If the folds of the
+        settings are years, each fold has whole years.
         """
         from xrecal.arrays.ckme.folds import gap_axis
         from xrecal.arrays.shared.folds import folds_of, parts_of
@@ -228,7 +228,7 @@ class SharedCKME(Method):
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
     def values(self, covariates: Covariates, date: IntArray) -> Values:
-        """Return a sample of values of the covariates (1, n) that may be missing or broken."""
+        """Return sample values of those covariates (1, n) that may be missing or broken."""
         from xrecal.arrays.shared.samples import draw_values
 
         at = [covariates.names.index(name) for name in (PLACE, *self.breakable)]
@@ -242,7 +242,7 @@ class SharedCKME(Method):
         date: IntArray,
         step: int = IN_MEMORY,
     ) -> tuple[InMemory, FloatArray]:
-        """Return an engine that reads cases (1, n) in memory, and features (n, k) of places.
+        """Return an engine that reads n cases in memory, and k features (n, k) of their places.
 
         ``cases`` has forecasts, observations and covariates; ``date`` (n,) has the number of the
         date of each case.
@@ -256,7 +256,7 @@ class SharedCKME(Method):
         return InMemory(own, date, step, usual), features
 
     def _given(self, covariates: Covariates, usual: FloatArray) -> FloatArray:
-        """Return features (n, q) of covariates (1, n); missing and broken values are replaced."""
+        """Return q features (n, q) of covariates; medians replace missing and broken values."""
         judged = covariates.judged_by(self.breakable, usual)
         return np.asarray(judged.features(self.covariates).values[0])
 
@@ -268,9 +268,10 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> tuple[ArrayCases, FloatArray]:
-        """Return cases (1, n) of one fit for the array layer, and features (n, k) of their places.
+        """Return n cases of one fit for ``xrecal.arrays``, and k features (n, k) of their places.
 
-        ``usual`` has the usual values (1, p, 8) of covariates that may break.
+        ``usual`` (1, p, 8) has eight usual values, such as the median, of each of p covariates that
+        may be missing or broken.
         """
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
@@ -295,7 +296,7 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> ArrayCases:
-        """Return forecasts (1, n) at one place of the fit, in the form of the array layer."""
+        """Return forecasts (1, n) at place ``number``, in the form that ``xrecal.arrays`` takes."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
@@ -389,7 +390,7 @@ class SharedCKME(Method):
     def quantiles_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return quantiles (L, T, q) at levels (q,), and the novelty (L, T) of the forecasts."""
+        """Return quantiles (L, T, q) at q levels, and the novelty (L, T) of the forecasts."""
         shape = new.forecasts.loc.shape[:2]
         values, novelty = np.full((*shape, levels.size), np.nan), np.full(shape, np.nan)
         fit: Shared | None = None
@@ -410,7 +411,7 @@ class SharedCKME(Method):
     def said(
         self, cases: Cases, which: IntArray, known: IntArray, levels: FloatArray
     ) -> FloatArray:
-        """Return quantiles (k, q) for cases at positions ``which`` (k,), as known at their issue.
+        """Return q quantiles (k, q) of k cases ``which``, using only cases known at their issue.
 
         The quantiles of a case come from the shared fit to the first ``known`` (k,) cases. They are
         NaN if there was no fit at this time.
@@ -454,7 +455,7 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
-        """Return whether places have no past cases; they then get forecasts from their features.
+        """Return whether a place has no past cases, so that features determine its forecasts.
 
         The result is False if the fit has no features of places.
         """
@@ -490,7 +491,7 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _without_missing(self, here: ArrayCases, new: NewCases) -> ArrayCases:
-        """Remove the members of missing forecasts (1, T), in the form of the array layer."""
+        """Set the members of missing forecasts (1, T) to NaN."""
         gone = missing_forecasts(new.forecasts)[0]
         return here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 NO_RECORD = 2
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""Kinds of record, which is all past cases of a place: long enough, shorter than ``min_samples``,
-without cases, or unlike the records of other places. A record is unlike others if its mean error or
-spread is very different, perhaps because of another unit; the fit does not learn from it."""
+"""Kinds of record. The record of a place (all its past cases) is long enough, shorter than
+``min_samples``, empty, or unlike other records. It is unlike others if its mean error or spread is
+very different, perhaps because of another unit. The fit does not learn from such a record."""
 
 USUAL = "usual"
 """Name of the parameter with the usual values of covariates, such as their medians."""

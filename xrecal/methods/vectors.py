@@ -96,7 +96,7 @@ class VectorCKME(Method):
         return replace(self, own=place)
 
     def columns(self, n: int) -> int:
-        """Return the number of columns of matrices; see :meth:`CKME.columns`."""
+        """Return the number of columns of the largest matrices; see :meth:`CKME.columns`."""
         return self.method.columns(n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
@@ -150,7 +150,7 @@ class VectorCKME(Method):
         return choose_vector_ckme(**self._arguments(cases, min_samples))._asdict()
 
     def _arguments(self, cases: Cases, min_samples: int) -> dict[str, Any]:
-        """Return the arguments of the array layer: cases, and settings."""
+        """Return the cases and settings as arguments of ``xrecal.arrays``."""
         assert cases.forecasts is not None
         observed = [*cases.partners]
         observed.insert(self.own, cases.observations)
@@ -192,7 +192,7 @@ class VectorCKME(Method):
         return Circular(cases.observations, weights, period)  # type: ignore[return-value]
 
     def _vectors(self, members: FloatArray, weights: FloatArray | None) -> Vectors:
-        """Return ensembles of vectors in the form of the array layer."""
+        """Return ensembles of vectors in the form that ``xrecal.arrays`` takes."""
         from xrecal.arrays.ckme.vector_ckme import Vectors
 
         *lead, size = members.shape

@@ -25,7 +25,7 @@ share of its weight that a component with the season may keep."""
 
 
 def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
-    """Return the sizes of the evidence of a place."""
+    """Return the sizes of the evidence, the scores and the trust in the season, of a place."""
     return {MATRIX: (n_components, n_components), TRUST: ()}
 
 
@@ -58,7 +58,7 @@ def weights_of_all(
 def weights_at_places(
     components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
 ) -> FloatArray:
-    """Return weights (L, C), from means of each place's scores and the scores of all places.
+    """Return weights (L, C) at places, from weighted means of their own and the joint scores.
 
     ``share`` (L,) is the weight of a place's own scores in this mean. The weights are shrunk to the
     joint weights, and equal the joint weights where ``share`` is 0.
