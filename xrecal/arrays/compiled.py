@@ -120,8 +120,8 @@ _kernels: list[Kernel] = []
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compile a function that only compiled functions call, for the types of each call. It compiles
-faster than a kernel, because Python cannot call it."""
+"""Compile a function that only compiled functions call, for the types of each call. Such a function
+compiles faster than a kernel, because Python cannot call it."""
 
 
 def all_kernels() -> list[Kernel]:

@@ -114,8 +114,8 @@ class FittedCKME(NamedTuple):
     """Fit at L locations. The fit and its cases together determine the weights of all forecasts."""
 
     bandwidth: FloatArray
-    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace kernel), where D is the energy
-    distance of two forecasts. With an infinite bandwidth, all forecasts are climatology."""
+    """(L,) bandwidth in the unit of D² (Gaussian kernel) or D (Laplace kernel), where D is the
+    energy distance of two forecasts. With an infinite bandwidth, all forecasts are climatology."""
     ridge: FloatArray
     """(L,) ridge lambda, unitless; NaN if there were too few cases."""
     strength: FloatArray

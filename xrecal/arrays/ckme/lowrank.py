@@ -228,7 +228,7 @@ class LowRank:
     def solver(self, ridge: float, rank: int) -> Callable[[FloatArray], FloatArray]:
         """Return a function that turns similarities (q, r) into signed weights (q, n).
 
-        Here k_p are the similarities of a forecast to the first r landmarks. The function computes
+        The function takes the similarities k_p of a forecast to the first r landmarks, and computes
         ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``, where C are the rows of L at the landmarks.
         """
         rows = self.rows[:rank]

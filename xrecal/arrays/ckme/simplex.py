@@ -126,7 +126,7 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
     shift = (total - 1.0) / kept
     while True:  # the shift only grows: skip weights below it from then on
         total, count = 0.0, 0
-        for i in range(kept):  # without a branch, which no processor can predict
+        for i in range(kept):  # no branch here: a processor could not predict it
             above = out[i]
             keep = above > shift
             out[count] = above
@@ -153,7 +153,7 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
     used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
         used = 0
-        for weight in beta:  # without a branch, which no processor can predict
+        for weight in beta:  # no branch here: a processor could not predict it
             room[used] = weight
             used += weight > least
         if used == beta.size and least >= 0.0:

@@ -133,7 +133,7 @@ def learning_rate(square: float, largest: float, logarithm: float) -> float:
 
 @inner
 def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
-    """Compute the steps (K, J) of experts from their quantiles (K, J), weights and the value y.
+    """Compute the steps (K, J) of experts from their quantiles (K, J), weights and observation y.
 
     A step is the gain of an expert over the weighted average. Steps are linear in the quantiles of
     the expert, and refer to the average before it is sorted. Because of these two properties, the

@@ -158,7 +158,7 @@ def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
     """Return three results: values minus their median, the median, and the variance.
 
-    The function limits outliers among the first result, from which it computes the variance.
+    The function limits outliers in the first result, and computes the variance from it.
     """
     offset = float(np.median(values))
     apart = values - offset

@@ -23,7 +23,7 @@ from .regression import Pooled, fit_pooled
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
 """Positions of the sums of a place: number of cases, sum of weights, and sums of 1, x, x², e, x e
-and e² with weights over scale²; see :func:`place_sums`."""
+and e² with weights divided by scale²; see :func:`place_sums`."""
 
 ODD = 6.0
 """Largest distance of the estimate of a place from the prediction by features, in standard
@@ -94,7 +94,7 @@ def place_sums(
     Returns
     -------
     array of float64, shape (8, P)
-        Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights over
+        Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights divided by
         scale². Here x is the standardised ensemble mean, and e the error of the regression.
     """
     mean, variance, observations = cases
@@ -340,7 +340,7 @@ class _Shrunk(NamedTuple):
     variances: FloatArray
     """Variances of the errors of these values"""
     apart: FloatArray
-    """Distances of values from records to the field, in standard deviations"""
+    """Distance between each value from a record and the field, in standard deviations"""
 
 
 def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> _Shrunk:

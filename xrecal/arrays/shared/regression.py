@@ -34,7 +34,7 @@ class Pooled(NamedTuple):
     """Kurtosis of standardised errors. The smaller it is, the more accurate are estimates of
     variances"""
     inverse_size: float = np.nan
-    """Mean of the inverse of the number of members of past ensembles, NaN if unknown"""
+    """Mean of 1 / m over past ensembles of m members, NaN if unknown"""
     past_variance: float = np.nan
     """Mean variance of past ensembles"""
     past_variation: float = np.nan

@@ -1,4 +1,4 @@
-"""Sums over cases, from which a shared fit learns its laws; their size does not grow with cases."""
+"""Sums over cases, from which a shared fit learns its laws (distributions of errors)."""
 
 from __future__ import annotations
 
