@@ -105,8 +105,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls.
 
     Do not pass compiled functions as arguments, because Numba checks arguments at every call. Such
-    a check takes as long as the computation of a small fold, and other threads wait for it. Write
-    one kernel for each compiled function instead.
+    a check takes as long as the computation of a small fold, and other threads must wait during the
+    check. Write one kernel for each compiled function instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function

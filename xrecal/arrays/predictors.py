@@ -1,8 +1,8 @@
 """Usual values of a predictor (median and range of the record), and detection of broken values.
 
-A value of a predictor may be missing. It may also be broken: in another unit, from another archive,
-or a number that marks missing values. The median of the record replaces missing and broken values,
-so they neither shift a forecast nor remove it.
+A value of a predictor may be missing. It may also be broken: it may be in another unit, come from
+another archive, or be a number that marks missing values. The median of the record replaces missing
+and broken values, so they neither shift a forecast nor remove it.
 """
 
 from __future__ import annotations

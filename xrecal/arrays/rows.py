@@ -108,7 +108,7 @@ def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of at least one location; the arrays of a slice fit into the workspace.
+    """Yield slices of one or more locations; the arrays of a slice fit into the workspace.
 
     ``bytes_each`` is the memory that one location needs.
     """
@@ -134,7 +134,7 @@ class Kept(Generic[Made]):
     def get(
         self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
     ) -> Iterable[Made]:
-        """Return the stored result for the contents, or make a result of about ``n_bytes``."""
+        """Return the stored result, or the result of ``make`` (about ``n_bytes`` bytes)."""
         key = digest(contents)
         with self._lock:
             if key in self._known:

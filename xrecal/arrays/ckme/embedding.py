@@ -38,7 +38,8 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """Candidate kernels: factor of the bandwidth, and strength of the covariates (0: not used)"""
+    """For each candidate kernel, factor of the bandwidth and strength of the covariates (0: not
+    used)"""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False

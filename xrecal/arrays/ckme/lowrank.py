@@ -123,7 +123,7 @@ class LowRank:
         return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
-        """Add a few of the worst represented cases as landmarks.
+        """Add as landmarks a few cases that the landmarks so far represent worst.
 
         The method looks at these cases one after the other. A case becomes a landmark if its
         residual is still large after the landmarks just added (:data:`SHARE`). Several cases at

@@ -52,7 +52,7 @@ class Candidates(NamedTuple):
     """Kernels and supports to choose from, which are the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """(G,) factor of the bandwidth, and strength of the covariates (0: not used)"""
+    """(G,) for each kernel, factor of the bandwidth and strength of the covariates (0: not used)"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 
@@ -74,7 +74,7 @@ class Best:
     exponent: FloatArray
     """(S,) power of ten of the best ridge"""
     loss: FloatArray
-    """(S,) smallest loss of all kernels and ridges"""
+    """(S,) smallest loss of each support, with any kernel and ridge"""
     tried_loss: FloatArray
     """(G, S) smallest loss with each kernel, for each support"""
     tried_exponent: FloatArray

@@ -28,7 +28,7 @@ class Vectors(NamedTuple):
     members: FloatArray
     """(L, n, d, m) members of d variables"""
     weights: FloatArray | None = None
-    """(L, n, m) weights of the members; equal if None"""
+    """(L, n, m) weights of the members; None if all members have equal weights"""
 
     def take(self, block: slice) -> Vectors:
         """Return the forecasts of some locations."""

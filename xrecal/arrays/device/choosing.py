@@ -157,7 +157,7 @@ def trials(
     *,
     forward: bool,
 ) -> Iterator[tuple[int, Tried]]:
-    """Yield the number and the mean losses of each location that has enough cases.
+    """Yield the position and the mean losses of each location that has enough cases.
 
     Losses are for all kernels, supports and ridges.
     """

@@ -65,8 +65,8 @@ def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: flo
     """Return the average of conditional quantiles at a value strictly between the bounds.
 
     ``part`` is the level of the conditional quantiles. The weights are those at position ``j`` of
-    the levels. For each forecast, ``inside`` (K, 2) has two positions: that of the first level whose
-    quantile lies between the bounds, and the position after the last such level.
+    the levels. For each forecast, ``inside`` (K, 2) has two positions: the first level whose
+    quantile lies between the bounds, and the first level after the last such level.
     """
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):

@@ -113,7 +113,7 @@ class Record:
         self._changes: dict[float, Sum] = {}
 
     def add(self, time: float, change: Sum) -> None:
-        """Add the change of the regrets of a location at a time.
+        """Store how the regrets of a location change at the time ``time``.
 
         If a location has regrets from before the round, add them with a time of minus infinity.
         """

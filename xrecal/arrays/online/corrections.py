@@ -221,8 +221,8 @@ def _within(value: float, low: float, high: float) -> float:
 def _standardise(table: Any, n: int) -> None:
     """Subtract the mean from all columns but column 0; divide each column by its root mean square.
 
-    The function computes means and root mean squares from the first n rows. Results are limited to
-    ±3.
+    The function computes means and root mean squares from the first n rows. The function limits
+    results to ±3.
     """
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0

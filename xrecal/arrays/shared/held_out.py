@@ -113,7 +113,8 @@ def hold_out(
 
     Notes
     -----
-    With r landmarks and J cells of the grid, the function solves 2 F systems of r equations, O(r³ + r² J) each, and needs no further pass over cases.
+    With r landmarks and J cells of the grid, the function solves 2 F systems of r equations, in
+    O(r³ + r² J) time each. The function needs no further pass over cases.
     """
     folds, parts = (
         started.centred.standards[WITH_RECORD].folds,

@@ -196,7 +196,7 @@ def with_record(
 
     The mean error of a record must not be a feature of the law. If errors in a fold are high, the
     mean error of all other folds is below that of the whole record. A law that learned this
-    relation would know the held-out cases. The same holds for the spread.
+    relation would get information from the held-out cases. The same holds for the spread.
     """
     whole = sums.sum(0)
     inflation = inflation_of(folds.held(sums))

@@ -215,9 +215,9 @@ def fit_places(
     slopes between places, minus the variance of the errors of slopes [1]_. The function shrinks
     mean errors and logarithms of spreads towards smooth fields of features
     (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`,
-    where :math:`\tau^2` is the variance that no feature explains. The variance v of an estimate
-    from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors, and
-    :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    where :math:`\tau^2` is the variance that no feature explains. Here v is the variance of the
+    error of an estimate from n cases. For a mean error, v is :math:`\sigma^2 / \sum w` times the
+    inflation. For the logarithm of a spread, v is :math:`(\kappa - 1) / 4 n`.
 
     References
     ----------
@@ -268,8 +268,8 @@ def inflation_of(sums: FloatArray) -> float:
     float
         Variance of the mean errors of folds, divided by the variance for independent cases. It is
         at least 1, and exactly 1 if there are too few folds or cases. If errors are autocorrelated
-        or drift, it is above 1, because the mean error of a record is then less accurate for other
-        dates.
+        or drift, the factor is above 1, because the mean error of a record is then less accurate
+        for other dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
