@@ -102,7 +102,7 @@ def _by_name(modules: dict[str, str]) -> dict[str, str]:
 
 
 HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
-"""Module of each public name, and of each function for arrays on a device."""
+"""Two tables of modules: by public name, and by name of a function for arrays on a device."""
 
 DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
 """Module that computes distances between ensembles, for each array library."""

@@ -155,7 +155,7 @@ class Places(NamedTuple):
     centre: Field
     """Field (smooth function of the features) of the mean error, in the unit of the variable"""
     spread: Field
-    """Field of the logarithm of the factor that multiplies the scale"""
+    """Field whose values are logarithms of the factor that multiplies the scale"""
     odd: npt.NDArray[np.bool_]
     """(P,) True if mean error or spread is unlike those of all other places. Such a place may have
     another unit or datum"""

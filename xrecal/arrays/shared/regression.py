@@ -29,7 +29,8 @@ class Pooled(NamedTuple):
     level: float
     """Mean of the ensemble means, with outliers limited"""
     width: float
-    """Standard deviation of the ensemble means, the unit of slopes of places"""
+    """Standard deviation of the ensemble means; the slope of a place is the change per such
+    deviation"""
     kurtosis: float
     """Kurtosis of standardised errors. The smaller it is, the more accurate are estimates of
     variances"""
