@@ -80,8 +80,10 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     ValueError
         If support and weights differ in length, or support is not finite.
 
-    Notes ----- For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`,
-    with the CDFs F of the probabilities and of the signed weights. So the solution is the isotonic
+    Notes
+    -----
+    For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`, with the
+    CDFs F of the probabilities and of the signed weights. So the solution is the isotonic
     regression of the signed CDF, weighted by the gaps between sorted points and clipped to [0, 1].
     The pool-adjacent-violators algorithm gives this solution exactly, in O(n) per row. If weights
     sum to another number B, the regression replaces the signed CDF F by F + 1 - B at values above
