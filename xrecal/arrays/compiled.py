@@ -105,8 +105,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls.
 
     Do not pass compiled functions as arguments, because Numba checks arguments at every call. Such
-    a check takes as long as the computation of a small fold, and other threads wait for it. Write
-    one kernel for each compiled function instead.
+    a check takes as long as the computation of a small fold, and other threads must wait during the
+    check. Write one kernel for each compiled function instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -120,8 +120,8 @@ _kernels: list[Kernel] = []
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compile a function that only compiled functions call, for the types of each call. It compiles
-faster than a kernel, because Python cannot call it."""
+"""Compile a function that only compiled functions call, for the types of each call. Such a function
+compiles faster than a kernel, because Python cannot call it."""
 
 
 def all_kernels() -> list[Kernel]:

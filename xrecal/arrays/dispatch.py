@@ -102,7 +102,7 @@ def _by_name(modules: dict[str, str]) -> dict[str, str]:
 
 
 HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
-"""Module of each public name, and of each function for arrays on a device."""
+"""Two tables of modules: by public name, and by name of a function for arrays on a device."""
 
 DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
 """Module that computes distances between ensembles, for each array library."""
@@ -206,7 +206,7 @@ def _described(named: tuple[str, Any]) -> Described:
 def _refuse_mixture(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raise TypeError if arrays that hold data are on the host; other arrays are on a device."""
+    """Raise TypeError if some arrays that hold data are on the host, although others are not."""
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     data = (named for named in given.items() if named[0] not in DESCRIBING)
     held = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]

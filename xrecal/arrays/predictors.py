@@ -1,8 +1,8 @@
 """Usual values of a predictor (median and range of the record), and detection of broken values.
 
-A value of a predictor may be missing. It may also be broken: in another unit, from another archive,
-or a number that marks missing values. The median of the record replaces missing and broken values,
-so they neither shift a forecast nor remove it.
+A value of a predictor may be missing. It may also be broken: it may be in another unit, come from
+another archive, or be a number that marks missing values. The median of the record replaces missing
+and broken values, so they neither shift a forecast nor remove it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MARGIN = 0.5
 range."""
 
 ROUNDING = 1e-6
-"""Further distance that a plausible value may lie outside the range, because values are rounded in
-other types; it is a share of the largest value of the record."""
+"""A plausible value may lie outside the range by a further distance, because other types round
+values. This distance is a share of the largest value of the record."""
 
 FEWEST = 20
-"""Fits use a further feature that indicates missing values if at least this number of cases in the
+"""A fit gets a further feature, which marks missing values, if at least this number of cases in the
 record have a value, and at least this number have none."""
 
 COARSE = 10
@@ -34,13 +34,14 @@ COARSE = 10
 the record, is less than the mean difference between neighbouring values."""
 
 INDICATOR = 2.0**0.5
-"""Value, for a missing predictor, of the feature that marks missing values; for a known predictor
-it is 0. In squared distances this feature has the weight 1/2, like sines and cosines. So a missing
-value is as far from a known value as two typical known values are from each other."""
+"""Value of the feature that marks missing values, if the predictor is missing. If the predictor is
+known, the feature is 0. In squared distances this feature has the weight 1/2, like sines and
+cosines. So a missing value is as far from a known value as two typical known values are from each
+other."""
 
 
 class Usual(NamedTuple):
-    """Usual values of a predictor in the record of L places; each array is (L, 1)."""
+    """Usual values of a predictor in the record of L places; arrays have the shape (L, 1)."""
 
     middle: FloatArray
     """Median of the record, or mean direction of a circular predictor; 0 if no value is known."""
@@ -135,7 +136,7 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
 
 
 def stacked(usual: Sequence[Usual]) -> FloatArray:
-    """Stack the usual values of p >= 1 predictors at L places as numbers (L, p, 8)."""
+    """Stack the usual values of p >= 1 predictors at L places: 8 numbers each, (L, p, 8)."""
     return np.stack([np.concatenate(one, axis=-1, dtype=np.float64) for one in usual], axis=1)
 
 

@@ -25,7 +25,7 @@ probability counts as 0 or 1."""
 WORKSPACE = 64_000_000
 
 MET = 4096
-"""How many digests of contents without a stored result a :class:`Kept` remembers at most."""
+"""Largest number of digests without a stored result that a :class:`Kept` remembers."""
 
 Made = TypeVar("Made")
 
@@ -108,7 +108,7 @@ def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of at least one location; the arrays of a slice fit into the workspace.
+    """Yield slices of one or more locations; the arrays of a slice fit into the workspace.
 
     ``bytes_each`` is the memory that one location needs.
     """
@@ -123,7 +123,7 @@ class Kept(Generic[Made]):
     A model that issues forecasts day after day, or one product after the other, uses the same cases
     again and again. The key of a result is a digest of all contents on which the result depends.
     The cache stores a result when its contents come for the second time. It holds at most ``most``
-    bytes: if they are full, it drops the results whose last use is longest ago.
+    bytes: if it is full, it drops the results whose last use is longest ago.
     """
 
     def __init__(self, most: int) -> None:
@@ -134,7 +134,7 @@ class Kept(Generic[Made]):
     def get(
         self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
     ) -> Iterable[Made]:
-        """Return the stored result for the contents, or make a result of about ``n_bytes``."""
+        """Return the stored result, or the result of ``make`` (about ``n_bytes`` bytes)."""
         key = digest(contents)
         with self._lock:
             if key in self._known:

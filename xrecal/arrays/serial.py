@@ -2,8 +2,8 @@
 
 A series of n cases is the sum of its mean and of n - 1 cosine waves; wave j has j half periods. If
 b successive cases count as one, the first n / b - 1 waves are slow. Whatever the autocorrelation,
-the amplitudes of slow waves vary about as much as the mean. So they measure the uncertainty of the
-mean.
+the amplitudes of slow waves vary about as much as the mean. So these amplitudes measure the
+uncertainty of the mean.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FEWEST_WAVES = 3
 """With fewer slow waves than this, the uncertainty of the mean cannot be estimated."""
 
 CLEAR = 2.58
-"""An autocorrelation is significant if it exceeds this number of standard errors. In 0.5 % of
-independent series it does."""
+"""An autocorrelation is significant if it exceeds this number of standard errors. 0.5 % of
+independent series exceed it."""
 
 
 def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE) -> IntArray:
@@ -84,7 +84,8 @@ def waves(series: FloatArray, n_waves: int) -> FloatArray:
     """Return the scaled sum and the first cosine transforms (n_waves + 1, ...) of series (n, ...).
 
     Each row is the product of the series with a vector of length one. For Gaussian series of mean
-    zero whose spectrum is flat at low frequencies, rows are independent with one distribution.
+    zero whose spectrum is flat at low frequencies, rows are independent and have the same
+    distribution.
     """
     from scipy.fft import dct
 

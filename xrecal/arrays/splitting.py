@@ -66,10 +66,10 @@ class Rolling(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """Length of a series of cases, and positions of the cases, both in cases or in days."""
+    """Length of a series of cases, and positions of the cases, in the same unit: cases or days."""
 
     position: FloatArray
-    """(n,) number or date of each case, ascending"""
+    """(n,) position of each case among all cases, or its date in days; ascending"""
     length: float
     """Length in cases or days"""
 
@@ -200,9 +200,10 @@ def replay(
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        Number of the first case that is issued after this case becomes known; cases are in order of
-        time. It is larger than the number of the case itself, and n or more if the case never
-        becomes known. If a case has k parts, such as leads, each part has such a number.
+        For each case, the position of the first case that is issued after its observation becomes
+        known; cases are in order of time. This position is later than that of the case itself, and
+        n or more if the observation never becomes known. If a case has k parts, such as leads, each
+        part has a position of its own.
     rolling : Rolling
         Schedule of updates and fits. A fit learns from the window; the updates after it learn from
         cases that become known after the fit.
@@ -294,7 +295,7 @@ def _refits(
     blocks: int,
     name: str = "every",
 ) -> IntArray:
-    """Return the number (n,), from 0, of the fit for each case; -1 before the first fit."""
+    """Return the fit that predicts each case (n,), as a number from 0; -1 before the first fit."""
     if every is None:
         raise ValueError(
             Advice(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; it replaces an old file only when it is complete on disk.
+    """Write a file; replace an old file only when the new file is complete on disk.
 
     Raises
     ------

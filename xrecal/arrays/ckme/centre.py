@@ -56,16 +56,17 @@ PLAIN = {5: REGRESSION, 6: STANDARDISED}
 """Table from the code of each plain support to the code of the same support with predictors."""
 
 Centres: TypeAlias = dict[bytes, FloatArray]
-"""Cache of coefficients of fitted centres. A key is the digest of the code of a support and of the
-sample of cases to which its centre was fitted."""
+"""Cache of coefficients of fitted centres. A key is a digest of two things: the code of a support,
+and the sample of cases to which the centre was fitted."""
 
 # Least divisor of ratios, as a share of the typical mean: ratios to a mean near zero vary too much.
 SMALLEST_MEAN = 0.01
 
-# Least spread in units of the typical spread, as errors are divided by the spread.
+# Least spread, as a share of the typical spread. Errors are divided by the spread, so it must not
+# be near zero.
 SMALLEST_SPREAD = 0.05
 
-# Smallest spread: the squares of smaller ones are zero in float64.
+# Smallest divisor of errors; the square of a smaller number is zero in float64.
 SMALLEST_DIVISOR = 1e-300
 
 
@@ -107,7 +108,7 @@ class Sample(NamedTuple):
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """Return the sample with only these columns of covariates; none counts as a predictor."""
+        """Return the sample with these columns of covariates only, and without predictors."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
@@ -129,7 +130,7 @@ class Limits(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Errors of the training cases of each of F folds, for each of S supports."""
+    """Errors of the training cases, for F folds and S supports."""
 
     ranked: IndexCube
     """(F, S, n) training cases by ascending error, as positions in the list of training cases of
@@ -259,7 +260,7 @@ def fill_members(
 def rank_errors(
     folds: Folds, supports: IntArray, sample: Sample, known: Centres | None = None
 ) -> Targets:
-    """Return the errors of the training cases of each fold, around centres fitted to these."""
+    """Return errors of the training cases of each fold, around centres fitted to these cases."""
     known = {} if known is None else known
     cases, n = folds.cases, folds.cases.shape[1]
     shape = (cases.shape[0], supports.size, n)
@@ -312,7 +313,7 @@ class Ranked(NamedTuple):
     """Calibration cases (n,), sorted by their errors."""
 
     order: Indices
-    """Numbers of the cases by ascending error; the numbers count cases in the order of time"""
+    """Cases by ascending error, as positions in the order of time"""
     error: Vector
     """Errors of the cases, ascending"""
     share: Vector
@@ -330,9 +331,9 @@ def _rows_by(project: Any) -> Any:
         """Project signed weights (q, n) to probabilities, and compute the members of forecasts.
 
         The function writes probabilities (q, n) into ``weights`` and members (q, n) into
-        ``points``. Before the projection, the function adds one minus the sum of the signed weights
-        to them, in proportion to the weights ``share`` of climatology. ``centred`` (2, q) holds
-        centre and spread of each forecast.
+        ``points``. Before the projection, the function makes the signed weights of a forecast sum
+        to one: it adds the missing amount, distributed in proportion to the weights ``share`` of
+        climatology. ``centred`` (2, q) holds centre and spread of each forecast.
         """
         order, share = ranked.order, ranked.share
         n = share.size

@@ -74,7 +74,7 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 
 
 def _best_errors(search: Search) -> int | None:
-    """Return the position of the best support with errors, if past observations are the best.
+    """Return the position of the best support with errors, if the best support is observations.
 
     Otherwise return None.
     """
@@ -90,9 +90,9 @@ def choose_each(
 ) -> tuple[list[Choices], IntArray, FloatArray]:
     """Choose the settings for each support, with ridges of the grid (see :mod:`.ridge_rules`).
 
-    Also return the indices of the supports that are usable at the location, and quantiles (2, S,
-    n, q) of the forecasts of held-out cases. Entry 0 of the first axis comes from fits without the
-    fold of the case, entry 1 from fits to earlier cases alone.
+    Also return the indices of the supports that are usable at the location, and q quantiles (2, S,
+    n, q) of the forecast of each of n held-out cases, with each of S supports. Entry 0 of the first
+    axis comes from fits without the fold of the case, entry 1 from fits to earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
@@ -114,7 +114,7 @@ def choose_each(
 def smallest_losses(
     calibration: Calibration, settings: Settings, half_life: FloatArray, *, forward: bool = False
 ) -> FloatArray:
-    """Return the smallest held-out loss (L,) of all kernels, supports and ridges.
+    """Return the smallest held-out loss of any kernel, support and ridge at each location, (L,).
 
     The loss is infinite at a location with too few cases. With ``forward``, fits learn from earlier
     cases alone.
@@ -206,9 +206,9 @@ def fit_ckme(
         The default is ``step``.
     blocks : int
         Number of folds. The fit sorts the cases by ``groups`` and cuts them into this number of
-        folds. 0 makes each group a fold. If it is 0 and groups have two or more cases on average,
-        the fit takes the largest ridge, unless the best ridge lowers the mean loss of the groups by
-        at least one standard error of this gain.
+        folds. 0 makes each group a fold. If ``blocks`` is 0 and groups have two or more cases on
+        average, the fit takes the largest ridge, unless the best ridge lowers the mean loss of the
+        groups by at least one standard error of this gain.
     step : array of int, shape (n,), optional
         Step in time of each case, in ascending order; by default each case is one step. A fold
         holds out the cases of one step together.
@@ -358,13 +358,13 @@ def fit_ckme_family(
     Returns
     -------
     fitted : list of FittedCKME
-        One fit for each support, in the order of ``settings.supports``; each is as from
+        One fit for each support, in the order of ``settings.supports``; each is like a result of
         :func:`fit_ckme`.
     quantiles : array of float64, shape (L, 2, S, n, n_quantiles)
         Quantiles of the forecast of each held-out case, at the levels (i - ½) / n_quantiles. Entry
         0 of the second axis comes from fits without the fold of the case, entry 1 from fits to
-        earlier cases alone. Both use the kernel and ridge that are best over the folds. Quantiles
-        are NaN for a case that no fold holds out.
+        earlier cases alone. Both entries use the kernel and ridge that are best over the folds.
+        Quantiles are NaN for a case that no fold holds out.
 
     Examples
     --------

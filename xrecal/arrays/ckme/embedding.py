@@ -38,7 +38,8 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """Candidate kernels: factor of the bandwidth, and strength of the covariates (0: not used)"""
+    """For each candidate kernel, factor of the bandwidth and strength of the covariates (0: not
+    used)"""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
@@ -114,8 +115,8 @@ class FittedCKME(NamedTuple):
     """Fit at L locations. The fit and its cases together determine the weights of all forecasts."""
 
     bandwidth: FloatArray
-    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace kernel), where D is the energy
-    distance of two forecasts. With an infinite bandwidth, all forecasts are climatology."""
+    """(L,) bandwidth in the unit of D² (Gaussian kernel) or D (Laplace kernel), where D is the
+    energy distance of two forecasts. With an infinite bandwidth, all forecasts are climatology."""
     ridge: FloatArray
     """(L,) ridge lambda, unitless; NaN if there were too few cases."""
     strength: FloatArray

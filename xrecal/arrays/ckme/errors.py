@@ -58,7 +58,7 @@ def errors_of(
 
 
 def _sum(xp: Any, values: Any, coefficients: Any) -> Any:
-    """Return sums (L, n) over k of covariates (L, n, k) times coefficients (L, 1, k).
+    """Multiply covariates (L, n, k) by coefficients (L, 1, k), and return the sums over k, (L, n).
 
     A covariate with the coefficient 0 adds 0, even if it is NaN.
     """

@@ -30,7 +30,7 @@ class Folds(NamedTuple):
     """
 
     cases: IndexMatrix
-    """(F, n) cases of each fold in this order"""
+    """(F, n) positions of all n cases in this order, for each fold"""
     n_held: Indices
     """(F,) number of held-out cases"""
     n_out: Indices

@@ -65,7 +65,7 @@ class Verified(NamedTuple):
     """Scale of the Laplace loss (1, 1), or for the energy loss the observed vectors (n_slots, d) of
     all cases, usable or not"""
     supports: Indices
-    """Supports to judge, as positions in the list of supports of the targets"""
+    """Positions of the supports to judge, in the arrays of :class:`.Targets`"""
 
 
 class Recorder(NamedTuple):
@@ -77,11 +77,12 @@ class Recorder(NamedTuple):
     fold: Callable[..., None]
     """Function that records the held-out cases of one fold, from their signed weights"""
     folds: Callable[..., None]
-    """Function that records all folds with at least as many training cases as other cases"""
+    """Function that records the held-out cases of each fold that has at least as many training
+    cases as other cases"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
-    """Compile ``record_fold`` for a projection, and for the function ``record`` of losses."""
+    """Compile ``record_fold`` for one projection; the function ``record`` computes losses."""
     project, on_support = PROJECTIONS[projection], projection == "energy"
 
     @kernel
@@ -90,9 +91,9 @@ def _of_one_fold(projection: str, record: Any) -> Any:
     ) -> None:
         """Turn signed weights (n_held, k) into forecasts, and write their losses to ``out``.
 
-        ``out`` has the shape (S, n, width). The columns of the signed weights are the training
-        cases, in the order of the fold. A projection that depends on the support runs once for each
-        support.
+        ``out`` has the shape (S, n, width), for S supports and n cases. The columns of the signed
+        weights are the training cases, in the order of the fold. A projection that depends on the
+        support runs once for each support.
         """
         target, root, supports = verified.target, verified.root, verified.supports
         train, k = folds.cases[f, folds.n_out[f] :], signed.shape[1]
@@ -172,7 +173,7 @@ def _above(beta: Any, shift: float, errors: Any, weights: Any, error: Any) -> in
     ``weights`` and ``beta`` may be the same array.
     """
     used = 0
-    for i in range(beta.size):  # without a branch, which no processor can predict
+    for i in range(beta.size):  # no branch here: a processor could not predict it
         weight = beta[i] - shift
         weights[used], error[used] = weight, errors[i]
         used += weight > 0.0
@@ -234,7 +235,8 @@ def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: 
     """Write ``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
 
     Here w are the weights, z the points, and L the matrix of all ``l(z_i, z_j)``. Points ascend, so
-    ``sum_{j<i} w_j l(z_j, z_i)`` follows from this sum for i - 1. So the function need not build L.
+    ``sum_{j<i} w_j l(z_j, z_i)`` follows from the same sum for i - 1, and the function need not
+    build L.
     """
     scale, quadratic, left, match = theta[0, 0], 0.0, 0.0, 0.0
     for i in range(weights.size):
@@ -298,7 +300,7 @@ LOSSES = dict(zip(LOSS_NAMES, (crps_loss, laplace_loss, energy_loss), strict=Tru
 
 
 def _recorder(projection: str, record: Any) -> Recorder:
-    """Compile the recorder for a projection, and for the function ``record`` of losses."""
+    """Compile the recorder for one projection; the function ``record`` computes losses."""
     fold = _of_one_fold(projection, record)
     return Recorder(fold, _of_all_folds(fold))
 
@@ -311,7 +313,7 @@ RECORDERS = {
 
 
 TO_TRY, TO_COMPARE, UNTRIED, LATER = range(4)
-"""Numbers of four sets of folds. The search tries ridges with the first set, and compares the
+"""Indices of four sets of folds. The search tries ridges with the first set, and compares the
 nearly best settings with the second. The third set holds out those cases of the second set that the
 first set does not hold out. The fourth set trains on earlier cases alone."""
 

@@ -87,8 +87,8 @@ def solve_any(matrix: FloatArray, columns: FloatArray) -> FloatArray:
     """Return ``A⁻¹ B`` for A (r, r) and B (r, k), or the smallest least-squares solution.
 
     The function returns the least-squares solution if A is singular. With a ridge, only rounding
-    can make A singular. The function must not raise an error at one location, because the error
-    would stop the fit of all other locations.
+    can make A singular. The function raises no error, because an error at one location would stop
+    the fit of all other locations.
     """
     try:
         return np.asarray(np.linalg.solve(matrix, columns))

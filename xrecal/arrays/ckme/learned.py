@@ -21,7 +21,8 @@ from .location import Location, NewForecasts
 from .lowrank import ROUGH, LowRank
 
 SMALL_RIDGE = 1e-3
-"""Ridge for the novelty of all fits. With a larger ridge, ordinary forecasts would seem novel."""
+"""Ridge with which every fit computes the novelty. With a larger ridge, ordinary forecasts would
+seem novel."""
 
 STD_OF_MEAN_SIZE = np.sqrt(np.pi / 2)
 """Standard deviation of normal errors, divided by their mean absolute value."""
@@ -75,13 +76,13 @@ class Embedding:
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """Return an index of the first ``rank`` landmarks, or cases if the fit has no landmarks."""
+        """Return an index of the first ``rank`` landmarks (of cases in a fit without landmarks)."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Return kernel values (q, k) of forecasts and cases, times roots of case weights."""
+        """Return similarities (q, k) of q forecasts to k cases, times the roots of case weights."""
         return self.where.similarities(new, rows, chosen, *self._kernel)
 
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
@@ -101,7 +102,8 @@ class Embedding:
     def centres(self, new: NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:
         """Return centres and spreads (2, T) of forecasts.
 
-        The spreads allow for ensembles with another number of members than past ensembles.
+        If new ensembles have another number of members than past ensembles, the spreads allow for
+        this.
         """
         found = centres(new, code, centre)
         if new.noise is not None:

@@ -39,9 +39,9 @@ SMALLEST_WEIGHT = 1e-12
 """Smallest weight of an old case; rounding would lose smaller weights."""
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
-"""Largest numbers of landmarks of a location, for forecasts and for their shapes. A shape is an
-ensemble minus its mean; most of it is noise. More landmarks of shapes would represent more noise,
-and would hardly lower the CRPS."""
+"""Largest number of landmarks of a location: the first number if the kernel compares forecasts, the
+second if it compares shapes. A shape is an ensemble minus its mean; most of it is noise. More
+landmarks of shapes would represent more noise, and would hardly lower the CRPS."""
 
 
 def most_landmarks(shapes: bool) -> int:
@@ -71,8 +71,8 @@ class NewForecasts(NamedTuple):
     """(T,) result of :func:`excess_of`, which compares the sizes of past and new ensembles; None if
     the sizes agree"""
     noise: FloatArray | None = None
-    """(T,) second result of :func:`on_footing`, a difference of error variances of ensemble means;
-    None if the sizes agree"""
+    """(T,) second result of :func:`on_footing`: sampling variance of the mean of past ensembles,
+    minus that of new ensembles; None if the sizes agree"""
 
     def compared_with(self, where: Location) -> NewForecasts:
         """Return the forecasts, adjusted to the ensemble size that the location learned from."""
@@ -115,7 +115,7 @@ class Location:
     is_invalid: bool
     """True if any case holds an invalid value"""
     inverse_size: float
-    """Mean of the inverse of the number of members, NaN if unknown"""
+    """Mean of 1 / m over ensembles of m members, NaN if unknown"""
 
     laplace: bool = False
     """True if the kernel is a function of D, not of D²"""
@@ -146,7 +146,7 @@ class Location:
 
     @cached_property
     def median(self) -> float:
-        """Return the median of ``distance`` over pairs of different forecasts, or infinity."""
+        """Return the median ``distance`` of different forecasts; infinity if all are equal."""
         if self.twin is not None:
             return self.twin.median
         if self.low_rank:
@@ -195,7 +195,7 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Return kernel values (q, k) of forecasts and cases, times roots of case weights."""
+        """Return similarities (q, k) of q forecasts to k cases, times the roots of case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
@@ -243,7 +243,7 @@ class Location:
 
     @cached_property
     def _known(self) -> dict[int, FloatArray]:
-        """Return the cache of distances (n,) from one case to all cases, by number of the case."""
+        """Return the cache; a key is a case, and its value the distances (n,) to all cases."""
         if self.twin is not None:
             return self.twin._known
         return {}
@@ -251,7 +251,7 @@ class Location:
     def _kernel(
         self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
     ) -> FloatArray:
-        """Return kernel values (k, n) of some cases and all cases, times roots of case weights."""
+        """Return similarities (k, n) of k cases to all n cases, times the roots of case weights."""
         exponent = distance / -bandwidth
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))

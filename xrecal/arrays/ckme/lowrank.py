@@ -123,7 +123,7 @@ class LowRank:
         return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
-        """Add a few of the worst represented cases as landmarks.
+        """Add as landmarks a few cases that the landmarks so far represent worst.
 
         The method looks at these cases one after the other. A case becomes a landmark if its
         residual is still large after the landmarks just added (:data:`SHARE`). Several cases at
@@ -228,7 +228,7 @@ class LowRank:
     def solver(self, ridge: float, rank: int) -> Callable[[FloatArray], FloatArray]:
         """Return a function that turns similarities (q, r) into signed weights (q, n).
 
-        Here k_p are the similarities of a forecast to the first r landmarks. The function computes
+        The function takes the similarities k_p of a forecast to the first r landmarks, and computes
         ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``, where C are the rows of L at the landmarks.
         """
         rows = self.rows[:rank]

@@ -28,7 +28,8 @@ IDENTICAL_MEANS = 1e-12
 def are_identical(median: float, mean: FloatArray) -> bool:
     """Return whether all forecasts are equal, from their median distance and their means (n,).
 
-    The means count because the shapes of forecasts can be equal although their means differ.
+    The function also compares the means, because the shapes of forecasts can be equal although
+    their means differ.
     """
     size = IDENTICAL_MEANS * np.abs(mean).max(initial=0.0)
     return math.isinf(median) and float(np.ptp(mean)) <= size

@@ -14,7 +14,7 @@ GRID_STEP = 0.5
 """Step between two ridges of the grid, in powers of ten."""
 
 GRID = np.arange(-6.0, 0.1, GRID_STEP)
-"""Powers of ten of the ridges to try, ascending."""
+"""Ridges to try, as powers of ten, ascending: -2 stands for the ridge 0.01."""
 
 START = -2.0
 """Power of ten of the first ridge to try."""
@@ -75,8 +75,9 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
     """Return whether no loss (S,) at the end of a path is likely to come below ``smallest``.
 
     ``path`` is as in :func:`falls_fast`. A loss has settled if its fall slows, and if one more fall
-    of the last size would bring it hardly below ``smallest``. A loss far above ``smallest`` has
-    also settled if two more falls of this size would not bring it below ``smallest``.
+    of the last size would bring it at most slightly below ``smallest``. A loss far above
+    ``smallest`` has also settled if two more falls of this size would not bring it below
+    ``smallest``.
     """
     before, losses, now = path[-3:]
     with np.errstate(invalid="ignore"):
@@ -87,7 +88,7 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """Return whether one more fall would bring a loss hardly below ``smallest``.
+    """Return whether one more fall would bring a loss at most slightly below ``smallest``.
 
     The last fall was from ``losses`` to ``now``. The function assumes one more fall of this size.
     """

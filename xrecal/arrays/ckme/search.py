@@ -52,7 +52,7 @@ class Candidates(NamedTuple):
     """Kernels and supports to choose from, which are the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """(G,) factor of the bandwidth, and strength of the covariates (0: not used)"""
+    """(G,) for each kernel, factor of the bandwidth and strength of the covariates (0: not used)"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 
@@ -74,7 +74,7 @@ class Best:
     exponent: FloatArray
     """(S,) power of ten of the best ridge"""
     loss: FloatArray
-    """(S,) smallest loss of all kernels and ridges"""
+    """(S,) smallest loss of each support, with any kernel and ridge"""
     tried_loss: FloatArray
     """(G, S) smallest loss with each kernel, for each support"""
     tried_exponent: FloatArray
@@ -152,7 +152,8 @@ class Search:
         self._by_group = calibration.blocks == 0 and holds_out_several(sets[0])
         # Among several kernels, a fixed part of the cases is enough to choose a kernel and to try
         # ridges. With one kernel, most ridges tried are close to the best ridge, or large and
-        # cheap. Then a second search near the best ridge would take as long as one with all cases.
+        # cheap. So with one kernel, a second search near the best ridge would take as long as one
+        # with all cases.
         self._thinned = self.low_rank and problem.n > TRIED and len(self.candidates.kernels) > 1
         tried = thin_out(merge(sets[0], TRIED_FOLDS), TRIED) if self._thinned else None
         if self.low_rank:
@@ -251,9 +252,10 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Return whether a ridge is too far from the best ridges with this kernel for a try.
+        """Return whether the search skips a ridge, because it is far from the best ridges.
 
-        ``apart`` (S,) are the distances from these ridges in powers of ten.
+        ``apart`` (S,) are the distances, in powers of ten, from the best ridge of each support with
+        this kernel.
         """
         if not self.low_rank:
             return False

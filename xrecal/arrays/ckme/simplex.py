@@ -86,8 +86,8 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     CDFs F of the probabilities and of the signed weights. So the solution is the isotonic
     regression of the signed CDF, weighted by the gaps between sorted points and clipped to [0, 1].
     The pool-adjacent-violators algorithm gives this solution exactly, in O(n) per row. If weights
-    sum to another number B, the regression fits F + 1 - B instead of the signed CDF F in the part
-    of each gap that lies above zero, because L measures distances from zero.
+    sum to another number B, the regression replaces the signed CDF F by F + 1 - B at values above
+    zero, because L measures distances from zero.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
     shift = (total - 1.0) / kept
     while True:  # the shift only grows: skip weights below it from then on
         total, count = 0.0, 0
-        for i in range(kept):  # without a branch, which no processor can predict
+        for i in range(kept):  # no branch here: a processor could not predict it
             above = out[i]
             keep = above > shift
             out[count] = above
@@ -153,7 +153,7 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
     used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
         used = 0
-        for weight in beta:  # without a branch, which no processor can predict
+        for weight in beta:  # no branch here: a processor could not predict it
             room[used] = weight
             used += weight > least
         if used == beta.size and least >= 0.0:

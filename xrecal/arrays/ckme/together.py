@@ -105,7 +105,7 @@ def with_own(
     Returns
     -------
     Choices
-        Choices (L,) for the number of cases of the joint choice.
+        Choices (L,); their ridges are for the number of cases of the joint choice.
     """
     part = np.where(np.isnan(own.ridge), 0.0, share)[:, np.newaxis]
     both = (1 - part) * of_all.losses + part * _comparable(own, of_all.cases)
@@ -113,7 +113,7 @@ def with_own(
 
 
 def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
-    """Return losses (L, G S R) in units of the smallest loss of a place, for ``cases`` cases.
+    """Return losses (L, G S R), in units of the smallest loss of a place, as with ``cases`` cases.
 
     The function moves the losses of a place along the grid of ridges, to ridges with the same
     product of ridge and number of cases.
@@ -152,7 +152,7 @@ def _best(
     supports: Sequence[str],
     slack: float,
 ) -> Choices:
-    """Return choices (L,) with the kernel and support of smallest loss, and the ridge of both."""
+    """Return choices (L,) with the kernel and support of smallest loss, and the ridge for these."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
     curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
     allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]

@@ -28,7 +28,7 @@ class Vectors(NamedTuple):
     members: FloatArray
     """(L, n, d, m) members of d variables"""
     weights: FloatArray | None = None
-    """(L, n, m) weights of the members; equal if None"""
+    """(L, n, m) weights of the members; None if all members have equal weights"""
 
     def take(self, block: slice) -> Vectors:
         """Return the forecasts of some locations."""
@@ -248,7 +248,7 @@ class _Places(Sequence[Squared]):
         return VectorDistances(*self._points(self._new, place), *theirs)
 
     def _points(self, vectors: Vectors, place: int) -> tuple[FloatArray, FloatArray]:
-        """Return the ensembles of a location as points (n, d', m), and their weights (n, m)."""
+        """Return the ensembles as points (n, d', m) with d' coordinates, and weights (n, m)."""
         one = vectors.take(slice(place, place + 1))
         bad = ~np.isfinite(_flags(one).loc[0])[..., np.newaxis]
         members = np.where(bad, np.nan, one.members[0].astype(np.float64))
@@ -284,7 +284,7 @@ def _flags(vectors: Vectors) -> Forecasts:
 
 
 def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArray:
-    """Map values (n, d, m) to points (n, d', m); a circular variable takes two coordinates."""
+    """Map values (n, d, m) to points (n, d', m); a circular variable gets two of d' coordinates."""
     parts: list[FloatArray] = []
     for k, period in enumerate(periods):
         one = values[:, k]

@@ -1,7 +1,7 @@
 """The CKME for many locations at once, for arrays on a GPU.
 
 :mod:`xrecal.arrays.dispatch` calls these functions for CuPy arrays. The first axis of arrays counts
-locations. Functions use only features that NumPy, CuPy and the array API standard have in common.
+locations. Functions use only operations that NumPy, CuPy and the array API standard have in common.
 Only the distances between ensembles come from a CUDA kernel. All functions compute in float64, and
 return the floating type that the functions for NumPy return.
 

@@ -105,7 +105,7 @@ def similarity(
 
 
 def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of at least one location; the arrays of a slice fit into the workspace.
+    """Yield slices of one or more locations; the arrays of a slice fit into the workspace.
 
     ``bytes_each`` is the memory that one location needs.
     """
@@ -239,8 +239,8 @@ def medians(squared: Any, n_used: IntArray) -> Any:
 def median_above(values: Any, least: Any) -> Any:
     """Return the median (L,) of those entries of symmetric matrices that exceed ``least`` (L,).
 
-    The result is infinite if no entry does. Each pair occurs twice, which does not change the
-    median.
+    The result is infinite if no entry exceeds this number. Each pair occurs twice, which does not
+    change the median.
     """
     xp = namespace(values)
     flat = xp.reshape(values, (values.shape[0], -1))

@@ -91,7 +91,7 @@ def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -
 
 
 def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
-    """Return limits (L,) for members that are not on a bound, from the cases in ``train``."""
+    """Return limits (L,) for members off the bounds, from the cases that ``train`` marks."""
     rows = zip(cases.target, train, *bounds, strict=True)
     found = [inside_of_one(target[some], low, high) for target, some, low, high in rows]
     first, last = np.array(found).reshape(-1, 2).T

@@ -55,7 +55,7 @@ class Tried(NamedTuple):
     loss: FloatArray
     """(G, S, R) mean losses, infinite for settings that cannot be used"""
     by_fold: FloatArray
-    """(G, S, F, R) mean losses in each fold"""
+    """(G, S, F, R) mean losses in each of F folds"""
     silent: bool
     """True if all forecasts are equal and the kernel uses no covariates"""
     by_group: bool
@@ -157,7 +157,7 @@ def trials(
     *,
     forward: bool,
 ) -> Iterator[tuple[int, Tried]]:
-    """Yield the number and the mean losses of each location that has enough cases.
+    """Yield the position and the mean losses of each location that has enough cases.
 
     Losses are for all kernels, supports and ridges.
     """
@@ -204,7 +204,7 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums (G, S, F, L, R) of losses over held-out cases, and their numbers (F, L)."""
+    """Return sums (G, S, F, L, R) of losses of held-out cases, and counts (F, L) of cases."""
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -239,7 +239,7 @@ def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
 def _forecasts(
     cases: Cases, root: FloatArray, eigen: tuple[Any, Any], fold: Fold, ridges: FloatArray
 ) -> Any:
-    """Return the weights (L, R, h, n) of training cases for held-out cases, with each ridge.
+    """Return the weights (L, R, h, n) of training cases for h held-out cases, with each ridge.
 
     Before the projection onto weights >= 0 with sum one, weights are ``-C_gg^-1 C_gt`` with ``C =
     (K + shift I)^-1``, where K is the kernel matrix, g are the cases in ``fold.out``, and t the

@@ -22,7 +22,8 @@ class Ensembles(NamedTuple):
     known: Any
     """(L, n) True if an ensemble has a member"""
     sums: Any
-    """(L, 4) sum and number of all members at a location, minus their minimum, and their maximum"""
+    """(L, 4) four numbers of all members at a location: sum, count, minimum times -1, and
+    maximum"""
 
 
 def squared_energy_distance(

@@ -170,7 +170,7 @@ class _Learned:
         return self._inverse_with(self.ridge)
 
     def weights(self, new: _New) -> Any:
-        """Return weights (L, q, n) of the cases, whether members are observations or errors."""
+        """Return weights (L, q, n) of the cases; they do not depend on the kind of members."""
         xp = namespace(new.similarity)
         signed = xp.matmul(new.similarity, self._inverse) * self.root
         share = self.root**2 / xp.sum(self.root**2, axis=-1, keepdims=True)
@@ -178,7 +178,7 @@ class _Learned:
         return self._to_slots(simplex_rows(signed, self.cases.used[:, None, :]), 0.0, new)
 
     def observed(self, new: _New) -> Any:
-        """Return weights (L, q, n) of past observations, or 0 if errors make the members."""
+        """Return weights (L, q, n) of past observations; 0 at locations where errors are better."""
         there = (self.fitted.beside != 0).astype(np.float64)
         return self.weights(new) * namespace(self.root).asarray(there)[:, None, None]
 

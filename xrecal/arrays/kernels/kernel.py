@@ -130,7 +130,7 @@ def positive_median(distance: FloatArray) -> float:
 def _median_above(distance: Matrix, nothing: float) -> float:
     """Return the median of the entries right of the diagonal that exceed ``nothing``.
 
-    Return infinity if no entry does.
+    Return infinity if no entry exceeds ``nothing``.
     """
     n, count = distance.shape[0], 0
     larger = np.empty(n * (n - 1) // 2)

@@ -87,7 +87,8 @@ def issue(
 
     The quantiles ascend; they are NaN if all experts are missing. The function averages the
     probabilities of a bound, and the quantiles between bounds. ``common`` (S, K, J) are the latest
-    common regrets. The function raises ValueError if shapes do not match the settings.
+    common regrets of S strategies. The function raises ValueError if shapes do not match the
+    settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
     issued = np.empty((*said.shape[:2], said.shape[3]))

@@ -1,4 +1,4 @@
-"""Average of several forecasts: of their probabilities of a bound, and of quantiles elsewhere."""
+"""Average of several forecasts, by probabilities on a bound, and by quantiles elsewhere."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
 def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
     """Return the average of conditional quantiles at a value strictly between the bounds.
 
-    ``part`` is the level of the conditional quantiles, and j the number of the level of the
-    weights. For each forecast, ``inside`` (K, 2) has the number of the first level between the
-    bounds, and of the first level after those.
+    ``part`` is the level of the conditional quantiles. The weights are those at position ``j`` of
+    the levels. For each forecast, ``inside`` (K, 2) has two positions: the first level whose
+    quantile lies between the bounds, and the first level after the last such level.
     """
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):

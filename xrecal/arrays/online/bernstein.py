@@ -47,8 +47,8 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
     """Mix the regrets of a location with common regrets (K, J), and write the result to ``out``.
 
-    ``part`` is the share of the common regrets in the mixture; the function multiplies them by
-    ``scale``, the CRPS of the location. The learning rates depend on the location alone.
+    ``part`` is the share of the common regrets in the mixture; the function multiplies the common
+    regrets by ``scale``, the CRPS of the location. The learning rates depend on the location alone.
     """
     regret, square, largest = regrets
     for k in range(regret.shape[0]):
@@ -133,7 +133,7 @@ def learning_rate(square: float, largest: float, logarithm: float) -> float:
 
 @inner
 def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
-    """Compute the steps (K, J) of experts from their quantiles (K, J), weights and the value y.
+    """Compute the steps (K, J) of experts from their quantiles (K, J), weights and observation y.
 
     A step is the gain of an expert over the weighted average. Steps are linear in the quantiles of
     the expert, and refer to the average before it is sorted. Because of these two properties, the

@@ -26,7 +26,8 @@ class Common(NamedTuple):
     """Common regrets that are known before each case of each location."""
 
     regrets: Floats4
-    """(M, S, K, J) common regrets at M successive times; NaN if none are known yet"""
+    """(M, S, K, J) common regrets at M successive times, for S strategies, K experts and J levels;
+    NaN if none are known yet"""
     at: IndexMatrix
     """(L, n) position in ``regrets`` of the common regrets that are known before each case"""
 
@@ -112,7 +113,7 @@ class Record:
         self._changes: dict[float, Sum] = {}
 
     def add(self, time: float, change: Sum) -> None:
-        """Add the change of the regrets of a location at a time.
+        """Store how the regrets of a location change at the time ``time``.
 
         If a location has regrets from before the round, add them with a time of minus infinity.
         """
@@ -140,7 +141,7 @@ class Record:
 def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
     """Return the timelines of successive rounds.
 
-    A round that ``begins`` marks starts without regrets; any other round starts with the regrets at
+    Rounds that ``begins`` marks start without regrets; any other round starts with the regrets at
     the end of the previous round.
     """
     found, end = [], None

@@ -84,8 +84,8 @@ def corrections(
     errors : array of float, shape (n,)
         Normal scores of past forecasts, in the order in which they were issued.
     earlier : array_like of int, shape (n,)
-        For each past forecast, the number of errors that were known when it was issued. The known
-        errors are the first ones in ``errors``.
+        For each past forecast, how many errors were known when it was issued. If k errors were
+        known, they are the first k in ``errors``.
     predictors : array of float, shape (n, 3)
         Three predictors for each past forecast, in the unit of the variable: its mean minus the
         last known observation, its mean minus the mean of the forecast for this last observation,
@@ -187,7 +187,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Return means (n + 1,): element k is for the first k values, and recent ones count more."""
+    """Return means (n + 1,); element k is for the first k values, of which the last count most."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
@@ -221,8 +221,8 @@ def _within(value: float, low: float, high: float) -> float:
 def _standardise(table: Any, n: int) -> None:
     """Subtract the mean from all columns but column 0; divide each column by its root mean square.
 
-    The function computes means and root mean squares from the first n rows. Results are limited to
-    ±3.
+    The function computes means and root mean squares from the first n rows. The function limits
+    results to ±3.
     """
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0

@@ -49,7 +49,7 @@ class Settings(NamedTuple):
     prior: Vector
     """(K,) weights before the first case, which sum to one"""
     alone: int
-    """Number of the expert that is also a strategy; -1 if no expert is"""
+    """Position of the expert that is also a strategy; -1 if no expert is a strategy"""
     cosines: Matrix
     """(F, J) result of :func:`xrecal.arrays.online.bernstein.smoothing_cosines`"""
     memory: float
@@ -98,7 +98,8 @@ def settings_of(
     n_experts, n_levels : int
         Number K of experts, and number J of levels.
     alone : int
-        Number of the expert that is also a strategy, such as a pool; -1 if no expert is.
+        Position of the expert that is also a strategy, such as a pool; -1 if no expert is a
+        strategy.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
     n_experts : int
         Number K of experts, at least 2.
     one : int
-        Number of the expert with a known weight.
+        Position of the expert with a known weight.
     share : float
         Weight of this expert from earlier cases; NaN if unknown.
 

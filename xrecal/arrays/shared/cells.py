@@ -1,4 +1,4 @@
-"""Distributions on a grid of thresholds, stored as the average of the CDF in each cell."""
+"""Distributions on a grid of thresholds: the mean of the CDF between each two thresholds (cell)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def cell_averages(
     grid : array of float, shape (T,)
         Thresholds, ascending strictly.
     weights : array of float, shape (n, m), optional
-        Weights of the members (>= 0), normalised over each row; equal by default.
+        Weights of the members (>= 0), which the function normalises over each row; equal by
+        default.
 
     Returns
     -------

@@ -101,7 +101,7 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
     -------
     Coordinates
         The scale of shapes and of each feature is the median positive squared distance among 400
-        cases. If all members are equal, as in ensembles of one, shapes get no weight.
+        cases. If all members are equal, as in ensembles of one member, shapes get no weight.
     """
     members = np.asarray(shapes, np.float64)
     known = members[np.isfinite(members)]

@@ -16,7 +16,7 @@ MAX_RANK = 200
 TOLERANCE = 1e-4
 FINENESS = (0.25, 1.0, 4.0, 16.0)
 """Factors to try for the weights of features. With factor 1, the weight of a feature is one divided
-by its median squared difference."""
+by the median squared difference of this feature between places."""
 SIGNALS = (0.1, 1.0, 10.0)
 NUGGETS = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
 """``NUGGETS`` are variances to try for the part that no feature explains, and ``SIGNALS`` are
@@ -30,7 +30,7 @@ limit, a place whose values are in another unit would bend the field around this
 
 
 class FieldSettings(NamedTuple):
-    """Settings of a field: fineness of the kernel, and variances of field and unexplained part."""
+    """Factor of the weights of features, and variances of the field and of the unexplained part."""
 
     fineness: float
     signal: float
@@ -158,7 +158,7 @@ def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
     """Return three results: values minus their median, the median, and the variance.
 
-    The function limits outliers among the first result, from which it computes the variance.
+    The function limits outliers in the first result, and computes the variance from it.
     """
     offset = float(np.median(values))
     apart = values - offset

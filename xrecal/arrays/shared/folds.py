@@ -30,11 +30,12 @@ class Folds(NamedTuple):
     of_part: IntArray
     """(G,) fold of each part"""
     learned: FloatArray
-    """(F, G) factor of each part in the training sums of a fold; 0 for the fold and its gap"""
+    """(F, G) factor of each part in the training sums of a fold; 0 for parts of the fold and of its
+    gap"""
 
     @property
     def earlier(self) -> FloatArray:
-        """Return the factors (F, G) of parts in sums over the folds before each fold."""
+        """Return the factors (F, G) of the parts, for the sums over all folds before each fold."""
         later = self.of_part >= np.arange(len(self.learned))[:, np.newaxis]
         return np.where(later, 0.0, self.learned)
 
@@ -77,7 +78,7 @@ def parts_of(
     fold : array of int, shape (n,)
         Fold of each case, from 0.
     axis : tuple
-        Ascending positions (n,) of the cases, and the gap in their unit; see
+        Ascending positions (n,) of the cases, and the gap in the same unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
         Weights of the cases. The function scales the training sums of each fold, so that the newest

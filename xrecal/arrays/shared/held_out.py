@@ -33,7 +33,8 @@ class HeldOut:
     later: tuple[Shared | None, ...]
     """For each fold, the fit to all earlier folds"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
-    """(1, p, 8) usual values of covariates, which replace missing values"""
+    """(1, p, 8) usual values of each covariate, as in :mod:`.predictors`; they replace missing
+    values"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Return quantiles (2, n, q) at levels (q,) in [0, 1], for cases at places of the fit.
@@ -61,7 +62,7 @@ class InTime:
     """(n + 1,) for each k from 0 to n: position in ``fits`` of the fit that was available when k
     dates were known, or -1 without a fit"""
     usual: FloatArray
-    """(1, p, 8) usual values of covariates"""
+    """(1, p, 8) usual values of each covariate, as in :mod:`.predictors`"""
     bounds: tuple[float, float]
     """Bounds of the variable; infinite or NaN without a bound"""
 
@@ -73,8 +74,8 @@ class InTime:
 def in_time(held: HeldOut, part: IntArray, bounds: tuple[float, float]) -> InTime:
     """Return the fits to earlier folds that were available at each of n dates.
 
-    ``part`` (n,) is the part of each date. When k dates are known, the fit is that to all folds
-    before the fold of date k, counted from 0.
+    ``part`` (n,) is the part of each date. When k dates are known, the result is the fit to all
+    folds before the fold of date k. The first date is date 0.
     """
     number = np.append(held.folds.of_part[part], -1)
     return InTime(held.later, number, held.usual, bounds)
@@ -112,8 +113,8 @@ def hold_out(
 
     Notes
     -----
-    The function solves 2 F systems of r equations, O(r³ + r² J) each, and needs no further pass
-    over cases.
+    With r landmarks and J cells of the grid, the function solves 2 F systems of r equations, in
+    O(r³ + r² J) time each. The function needs no further pass over cases.
     """
     folds, parts = (
         started.centred.standards[WITH_RECORD].folds,

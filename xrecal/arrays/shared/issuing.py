@@ -50,7 +50,8 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
         New cases; the function does not read their observations. Places outside the fit have the
         number -1.
     features : array of float, shape (n, k)
-        Features of the places of the cases. A place of the fit keeps the features of the fit.
+        Features of the places of the cases. For a place of the fit, the function uses the features
+        in the fit instead.
     levels : array of float, shape (q,)
         Levels in [0, 1].
 

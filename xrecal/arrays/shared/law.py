@@ -51,8 +51,8 @@ class SharedLaw(NamedTuple):
     def weights(self, placed: FloatArray) -> FloatArray:
         """Return probabilities (n, J + 1) of the thresholds, for cases (n, d).
 
-        Of all CDFs on the grid, that of the probabilities is nearest to the signed CDF in L². If a
-        coordinate of a case is NaN, its probabilities are NaN.
+        Of all CDFs on the grid, the CDF of these probabilities is nearest to the signed CDF in L².
+        If a coordinate of a case is NaN, its probabilities are NaN.
         """
         out = np.empty((len(placed), self.grid.size))
         for first in range(0, len(placed), BLOCK):
@@ -124,7 +124,7 @@ def ridge_losses(
 def fold_losses(
     pairs: Sequence[tuple[Sums, Sums]], grid: FloatArray, ridges: FloatArray = RIDGES
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean losses (F, K) of held-out cases for each fold and ridge, and fold weights (F,).
+    """Return mean losses (F, K) of held-out cases with each ridge, and weights (F,) of the folds.
 
     The training cases of a fold give the law that predicts its held-out cases. ``pairs`` is the
     result of :meth:`.folds.Folds.pairs`, with at least two folds.

@@ -69,7 +69,7 @@ class Cases(NamedTuple):
 
 
 class Standards(NamedTuple):
-    """Corrections of the common regression that turn cases into errors, one set for each fold."""
+    """Corrections for errors around the common regression, one set of corrections for each fold."""
 
     pooled: Pooled
     corrections: Corrections
@@ -83,13 +83,14 @@ class Standards(NamedTuple):
     """(P,) fold of each place, if the folds hold out places; None if they hold out dates"""
 
     def part_of(self, cases: Cases) -> IntArray:
-        """Return the part (n,) of each case: that of its date, or the fold of its place."""
+        """Return the part (n,) of each case: by its date, or by its place in folds of places."""
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return errors (n,) and shapes (n, m) in units of the scale, and features (n, k + q).
 
-        A shape is an ensemble minus its mean.
+        The features are k features of the place and q covariates. A shape is an ensemble minus
+        its mean.
         """
         at = self.folds.of_part[self.part_of(cases)] * self.n_places + cases.place
         mean, variance = cases.moments()
@@ -178,7 +179,7 @@ def features_of(places: FloatArray, cases: Cases) -> FloatArray:
 
 
 def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> FloatArray:
-    """Return sums (G, 8, P) over the cases of each part and place; see :func:`.place_sums`.
+    """Return eight sums over the cases of each part and place, (G, 8, P); see :func:`.place_sums`.
 
     Sums over other cases can be added to the result.
     """
@@ -195,7 +196,7 @@ def with_record(
 
     The mean error of a record must not be a feature of the law. If errors in a fold are high, the
     mean error of all other folds is below that of the whole record. A law that learned this
-    relation would know the held-out cases. The same holds for the spread.
+    relation would get information from the held-out cases. The same holds for the spread.
     """
     whole = sums.sum(0)
     inflation = inflation_of(folds.held(sums))

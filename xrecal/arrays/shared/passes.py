@@ -105,8 +105,8 @@ class Started(NamedTuple):
     centred: Centred
     bases: tuple[Basis, Basis]
     seen: FloatArray
-    """(2 + q, 2) smallest and largest value in the sample of each quantity: ensemble mean, standard
-    deviation of the ensemble, and covariates"""
+    """(2 + q, 2) smallest and largest value of each quantity in the sample. The quantities are the
+    ensemble mean, the standard deviation of the ensemble, and q covariates"""
 
 
 def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds) -> Centred:
@@ -360,7 +360,7 @@ class Learned(NamedTuple):
     started: Any
     """:class:`Started`"""
     place_sums: Any
-    """(G, 8, P) sums over each part of the folds"""
+    """(G, 8, P) eight sums over the cases of each part and place"""
     law_sums: Any
     """``PartSums``"""
 

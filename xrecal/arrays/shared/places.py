@@ -23,7 +23,7 @@ from .regression import Pooled, fit_pooled
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
 """Positions of the sums of a place: number of cases, sum of weights, and sums of 1, x, x², e, x e
-and e² with weights over scale²; see :func:`place_sums`."""
+and e² with weights divided by scale²; see :func:`place_sums`."""
 
 ODD = 6.0
 """Largest distance of the estimate of a place from the prediction by features, in standard
@@ -94,7 +94,7 @@ def place_sums(
     Returns
     -------
     array of float64, shape (8, P)
-        Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights over
+        Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights divided by
         scale². Here x is the standardised ensemble mean, and e the error of the regression.
     """
     mean, variance, observations = cases
@@ -155,7 +155,7 @@ class Places(NamedTuple):
     centre: Field
     """Field (smooth function of the features) of the mean error, in the unit of the variable"""
     spread: Field
-    """Field of the logarithm of the factor that multiplies the scale"""
+    """Field whose values are logarithms of the factor that multiplies the scale"""
     odd: npt.NDArray[np.bool_]
     """(P,) True if mean error or spread is unlike those of all other places. Such a place may have
     another unit or datum"""
@@ -215,9 +215,9 @@ def fit_places(
     slopes between places, minus the variance of the errors of slopes [1]_. The function shrinks
     mean errors and logarithms of spreads towards smooth fields of features
     (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`,
-    where :math:`\tau^2` is the variance that no feature explains. The variance v of an estimate
-    from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors, and
-    :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
+    where :math:`\tau^2` is the variance that no feature explains. Here v is the variance of the
+    error of an estimate from n cases. For a mean error, v is :math:`\sigma^2 / \sum w` times the
+    inflation. For the logarithm of a spread, v is :math:`(\kappa - 1) / 4 n`.
 
     References
     ----------
@@ -268,8 +268,8 @@ def inflation_of(sums: FloatArray) -> float:
     float
         Variance of the mean errors of folds, divided by the variance for independent cases. It is
         at least 1, and exactly 1 if there are too few folds or cases. If errors are autocorrelated
-        or drift, it is above 1, because the mean error of a record is then less accurate for other
-        dates.
+        or drift, the factor is above 1, because the mean error of a record is then less accurate
+        for other dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
@@ -340,7 +340,7 @@ class _Shrunk(NamedTuple):
     variances: FloatArray
     """Variances of the errors of these values"""
     apart: FloatArray
-    """Distances of values from records to the field, in standard deviations"""
+    """Distance between each value from a record and the field, in standard deviations"""
 
 
 def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> _Shrunk:

@@ -29,12 +29,13 @@ class Pooled(NamedTuple):
     level: float
     """Mean of the ensemble means, with outliers limited"""
     width: float
-    """Standard deviation of the ensemble means, the unit of slopes of places"""
+    """Standard deviation of the ensemble means; the slope of a place is the change per such
+    deviation"""
     kurtosis: float
     """Kurtosis of standardised errors. The smaller it is, the more accurate are estimates of
     variances"""
     inverse_size: float = np.nan
-    """Mean of the inverse of the number of members of past ensembles, NaN if unknown"""
+    """Mean of 1 / m over past ensembles of m members, NaN if unknown"""
     past_variance: float = np.nan
     """Mean variance of past ensembles"""
     past_variation: float = np.nan

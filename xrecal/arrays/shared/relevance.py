@@ -16,7 +16,7 @@ from .law import fold_losses
 from .sums import sum_parts
 
 SHAPES = (1.0, 0.25, 0.0625, 4.0)
-"""Factors to try for the squared distance of shapes."""
+"""Factors to try for the squared distance of shapes (ensembles minus their means)."""
 FACTORS = (0.0625, 0.25, 1.0, 4.0)
 """Factors to try for the squared difference of a feature; factor 0 leaves a feature out."""
 RIDGES = np.logspace(-6, 0, 13)

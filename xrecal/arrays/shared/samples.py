@@ -61,7 +61,7 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
 
 def join_samples(one: Sample, other: Sample, size: int = SAMPLE) -> Sample:
-    """Join two samples: return the sample of the cases of both."""
+    """Return the sample of all cases, from the samples of two sets of cases."""
     both = Cases(*(np.concatenate(parts) for parts in zip(one.cases, other.cases, strict=True)))
     draws = np.concatenate([one.draws, other.draws])
     return _smallest(both, draws, np.arange(draws.size), size)

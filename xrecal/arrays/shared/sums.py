@@ -1,4 +1,4 @@
-"""Sums over cases, from which a shared fit learns its laws; their size does not grow with cases."""
+"""Sums over cases, from which a shared fit learns its laws (distributions of errors)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def all_of(parts: Iterable[Sums]) -> Sums:
 
 
 def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
-    """Return the sums over the cases of the parts that ``which`` (G,) marks, possibly none."""
+    """Return the sums over the cases of the parts that ``which`` (G,) marks; it may mark none."""
     kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
     return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
