@@ -209,7 +209,7 @@ class Unpacked:
 
 
 def _usual(packed: npt.NDArray[Any]) -> FloatArray:
-    """Return the usual values (1, p, 8) of covariates of a location."""
+    """Return the 8 usual values of each of p covariates (1, p, 8) that a location stores."""
     return np.asarray(packed.item()[USUAL][np.newaxis])
 
 
