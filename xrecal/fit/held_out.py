@@ -142,7 +142,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """For each observation, the position in time of the first case that is issued once it is known.
+    """For each observation, the position in time of the first case issued with knowledge of it.
 
     None unless the model learns from cases as they verify.
     """

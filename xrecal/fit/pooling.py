@@ -26,7 +26,7 @@ from xrecal.typing import IntArray
 from .fitted import CASE
 
 DATE = "xrecal_date"
-"""Dimension of dates in a task, if each pair of a date and a position is a case."""
+"""Dimension of dates in a task whose pooled cases each have a date and a position."""
 
 
 def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
-    """Return ranks of the labels along a dimension: of its index, or else of each coordinate."""
+    """Return ranks of labels along a dimension: from its index, or else from each coordinate."""
     import pandas as pd
 
     parts = form.parts.values()
@@ -148,7 +148,7 @@ def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArra
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
-    """Expand an array to all pooled dimensions, and put these before the dates."""
+    """Expand an array to all pooled dimensions, and put the pooled dimensions before the dates."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     value = value.expand_dims({d: size for d, size in sizes.items() if d not in value.dims})
     others = [d for d in value.dims if d not in (*pool.dims, DATE)]

@@ -161,7 +161,7 @@ class Turns(NamedTuple):
     first: int
     """How many dates, from the first on, the stored sums cover; observations there may come late"""
     late: IntArray
-    """Positions, among these first dates, of the dates for which the update has cases"""
+    """Positions of dates that the stored sums cover and for which the update has cases"""
     needed: frozenset[int]
     """Counts of dates: the update computes the law whenever the sums cover so many dates. For each
     case to learn from, the set has the count of dates that were known when the case was issued."""
@@ -189,7 +189,7 @@ class Turns(NamedTuple):
 def _advanced(
     chunks: KeptChunks, task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Return the laws known when cases were issued, by location, and new arrays of the state."""
+    """Return the laws that each location had when cases were issued, and new state arrays."""
     label, order = chunks.component.label, task.order
     arrays = {
         name: fitted.state.variables[f"{label}_{name}"]
@@ -230,7 +230,7 @@ def _at_location(
     turns: Turns,
     seen: xr.DataArray,
 ) -> tuple[Any, Any]:
-    """Return the laws of a location known when cases were issued, and arrays of its new state.
+    """Return the laws that a location had when cases were issued, and its arrays of the new state.
 
     Both are Delayed if the cases are lazy.
     """

@@ -251,7 +251,7 @@ class Spread:
 
 
 def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
-    """Return choices (..., axes) of the kind (...) of each place, from a table (..., K, axes).
+    """Return the choices of the kind of each place, from a table (..., K, axes) of K kinds.
 
     A place without a kind gets NaN.
     """
