@@ -108,8 +108,7 @@ class _Model(NamedTuple):
 class _Block(NamedTuple):
     """Cases of a block, which is B fits that the loop makes together.
 
-    These are training cases of the fits, and served cases: cases at the places that the fits
-    forecast.
+    They are training cases, and served cases: those at the places that the fits forecast.
     """
 
     cases: Cases

@@ -136,7 +136,7 @@ class SharedChunks:
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Return the covariates that may be missing or broken, joined over chunks at a location."""
+        """Return a sample of covariates that may be missing or broken, from a location's chunks."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable
@@ -326,9 +326,9 @@ class _ChunkOfCases:
 
 @dataclass(frozen=True)
 class _ChunkOfValues:
-    """Task that returns the covariates of a chunk that may be missing or broken.
+    """Task that returns a sample of covariate values of a chunk.
 
-    The result also has the numbers of places and dates.
+    The sample has those covariates that may be missing or broken.
     """
 
     method: SharedCKME
