@@ -23,7 +23,7 @@ from .shared_places import PLACES, place_labels
 from .state import Groups, arrays_of_cases
 
 Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
-"""Coordinates of the cases by name, each as a dimension, labels and attributes."""
+"""Coordinates of the cases by name; each entry has dimension, labels and attributes."""
 
 ADDED = "xrecal_added"
 """Dimension of the added cases."""
@@ -32,8 +32,8 @@ ADDED_MEMBER = "xrecal_added_member"
 """Dimension of the members of the added cases."""
 
 DATES = ("year", "season", "days", "month_day", "day")
-"""Fields of a :class:`CaseAxis`, the dates of cases, that :func:`join_axes` joins. The field
-``step`` is not joined, because the steps of the joined cases have other numbers."""
+"""Fields of a :class:`CaseAxis` (dates of cases) that :func:`join_axes` joins. It leaves out the
+field ``step``, because joining changes the numbers of the time steps."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Order:
 
     @property
     def slots(self) -> IntArray:
-        """(t,) position of each added case in an array of the stored cases, then the new cases."""
+        """(t,) position of each added case in an array of all cases, stored ones first."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
     def at_positions(self, k: int) -> Order:
-        """Return the order of the cases of a pool, in which each date has a case at k positions.
+        """Return the order of pooled cases, if each date has one case at each of k positions.
 
         The k cases of a date are next to each other.
         """
@@ -127,7 +127,7 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
 
 
 def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
-    """Return arrays (..., added, ...) of the added cases of each fit, in the form of the state."""
+    """Return arrays (..., added, ...) of the added cases, as a state stores cases."""
     added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
     if pool is None:
         return added
@@ -164,7 +164,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
-    """Return labels of the pooled position (place or lead) of each case of ``n_dates`` dates."""
+    """Return, for each case of ``n_dates`` dates, labels of its pooled position (place or lead)."""
     k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {

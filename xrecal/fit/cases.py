@@ -44,7 +44,7 @@ def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mappin
 
 @lru_cache(maxsize=256)
 def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Return descriptions of parameters from a cache, because a pool has a hundred of them."""
+    """Return descriptions of parameters from a cache, because a pool has a hundred parameters."""
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
@@ -90,8 +90,8 @@ def without_absurd(
 
     The last result marks the locations (L,) with such values. The function compares values with the
     ``largest`` (L,) value that a model has seen, or by default with one another. If forecasts are
-    vectors, the function compares values only within each array, because variables may have
-    different units. Arrays on a GPU stay unchanged.
+    vectors, the function compares a value only with values of its own array, because variables may
+    have different units. Arrays on a GPU stay unchanged.
     """
     own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
     arrays = [*(parts[name] for name in own), *observed]
@@ -142,7 +142,7 @@ def usable_cases(
 
 
 def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return data types of the stored parts of forecasts by name; quantiles get weights, too."""
+    """Return the data type of each stored part of forecasts; quantiles are stored with weights."""
     types = {name: part.dtype for name, part in parts.items() if name != "levels"}
     return types | ({"weights": types["loc"]} if "levels" in parts else {})
 
@@ -214,7 +214,7 @@ def without_unseen(
 def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the largest absolute value (L,) of arrays (L, ...).
 
-    On a GPU the function does not search values, and returns zero.
+    On a GPU the function does not read the values, and returns zero.
     """
     xp = namespace(seen[0])
     return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))

@@ -155,7 +155,7 @@ def _ranks(
 
 
 def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
-    """Return the ranks of sampled places, in the shape of ``there``; -1 for other places.
+    """Return the rank of each place in the sample, or -1; ``there`` marks places with observations.
 
     If no place has observations, the sample consists of the first places.
     """

@@ -38,7 +38,7 @@ def checked(
 
 
 def names_in(given: Given) -> tuple[str, ...]:
-    """Return the names of all given covariates; one that is a forecast gives mean and spread."""
+    """Return the names of all given covariates; a forecast has two, for its mean and its spread."""
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 
@@ -51,7 +51,7 @@ def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Metho
 
 
 def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
-    """Return the method with two names, of mean and spread, for a covariate that is a forecast."""
+    """Return the method; for a covariate that is a forecast it names both mean and spread."""
     changes: dict[str, object] = {}
     own = names_of(method.condition_on)
     wide = tuple(dict.fromkeys(n for name in own for n in names.get(name, (name,))))
@@ -79,7 +79,8 @@ def settled(
 ) -> tuple[Method, str | None]:
     """Return the method with its settings for these cases, and a remark; see :meth:`Method.check`.
 
-    A pool that decides if it uses the season also conditions on the ``given`` covariates.
+    If the method is a pool that decides by itself about the season, the pool also conditions on the
+    ``given`` covariates.
     """
     is_open = _is_open(method)
     method, note = method.check(axis, n_cases)
@@ -100,8 +101,8 @@ def name_some(
 def used_by(method: Method, given: Given, *, named: bool) -> Given:
     """Return the covariates that a checked method conditions on.
 
-    A pool that decides if it uses the season conditions on all given covariates. This does not hold
-    if ``named`` is true, which means that some method of the user's call names given covariates.
+    A pool that decides by itself about the season conditions on all given covariates. The exception
+    is ``named=True``: some method in the user's call names covariates that are given.
     """
     if not named and _is_open(method):
         return given

@@ -165,8 +165,8 @@ def fit(
     -----
     All dimensions except the calibration and the member dimension are locations. Each location has
     a fit of its own unless ``pool`` joins locations. The fit does not change its inputs.
-    Cross-validation holds out pooled cases of one date together, and counts gaps in dates. With
-    windows the fitted state stores a case once for every window that contains its location.
+    Cross-validation holds out all pooled cases of a date together, and a gap is a number of dates.
+    With windows the fitted state stores a case once for every window that contains its location.
 
     If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
     as far as its record determines these. The fit learns the errors around the centre, in units of
@@ -318,8 +318,8 @@ def prepare(
 ) -> Prepared:
     """Prepare the cases of a variable: their pool, dates, covariates and features of places.
 
-    ``in_splits`` means that each fit will get only some dates and pool its own cases. The cases of
-    the result are then not pooled yet, and named members (models) have no weights yet.
+    ``in_splits`` means that each fit will get only some dates, pool their cases, and weigh named
+    members (models). So the function itself neither pools cases nor weighs members.
     """
     dim = pairs.dim
     assert dim is not None
@@ -387,7 +387,7 @@ def _require_use(
 
 
 def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> None:
-    """Raise ValueError if no fit can have enough cases; a pooled fit counts those of all places."""
+    """Raise ValueError if no fit can have enough cases; a pooled fit counts all places' cases."""
     if pairs.n_matched * (n_positions or 1) >= min_samples:
         return
     each = "" if n_positions is None else f", at {n_positions} pooled positions each,"
@@ -413,7 +413,7 @@ def _with_shared(
     pool: Pool,
     members: NamedMembers | None,
 ) -> Prepared:
-    """Prepare the pool of each place: its own components, and one that all places share."""
+    """Prepare the pool of each place: components of its own, and one that all places share."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)

@@ -38,7 +38,7 @@ array that describes the covariates."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
-    """Return the chunks of the arrays of a state by dimension; coordinates do not count."""
+    """Return the chunks of a state by dimension, from its arrays without the coordinates."""
     return state.drop_vars([n for n in state.coords if n not in state.xindexes]).chunksizes
 
 
@@ -68,7 +68,7 @@ class FittedVariable:
     jointly: tuple[Hashable, ...] = ()
     """Names of the variables that are recalibrated jointly, including this one."""
     selected: Places | None = None
-    """Positions of these fits among all fits of the model, by dimension; None if no fit is missing.
+    """If fits were selected from a model: their positions in the model, by dimension; else None.
 
     Files with models do not have this field.
     """
@@ -93,7 +93,7 @@ class FittedVariable:
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
-        """Periods of all covariates of a forecast by name, also of those that show its place."""
+        """Period of each covariate of a forecast, including covariates that identify its place."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property
@@ -107,7 +107,7 @@ class FittedVariable:
 
     @property
     def observed(self) -> xr.DataArray:
-        """Known observations (..., case) of each fit; those of a shared fit are of all places."""
+        """Known observations (..., case) of each fit; a shared fit has those of all places."""
         observed = self.state["observations"]
         if not self.method.by_sums:
             return observed

@@ -142,7 +142,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """For each case, the position in time of the first case issued after its observation is known.
+    """For each observation, the position in time of the first case issued with knowledge of it.
 
     None unless the model learns from cases as they verify.
     """
@@ -231,14 +231,14 @@ class HeldOut:
 
     @property
     def _steps(self) -> int:
-        """Number of steps of the progress: 2 if work on all places precedes the loop, or else 1."""
+        """Number of steps of the work: 2 if work on all places precedes the loop, else 1."""
         own, choose = self.prepared.pairs, self.splits.choose
         searched = (one for one in self.folds if one.sharing is None)
         pairs = ((one.method, replace(own, pool=one.pool)) for one in searched)
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """Return joint choices of places and weights of named models, from each fit's cases."""
+        """For each fit, return joint choices of places and weights of models, from its cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -259,8 +259,8 @@ class HeldOut:
 
         A training case is left out if its distance in time to a predicted case is at most the
         longest lead, because both may have the same observation. If the model learns from cases as
-        they verify, the function instead keeps all training cases. It then replaces observations
-        that are not known at the issue of the first predicted case by NaN.
+        they verify, the function instead keeps all training cases. But it sets an observation to
+        NaN if it is not yet known when the first predicted case is issued.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -300,9 +300,9 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Return numbers of cases and of locations, which count these in the user's hindcast.
+        """Return the number of each case and of each location in the order of the user's hindcast.
 
-        The numbers of the cases are sorted by the time of the cases.
+        The function sorts the numbers of cases by time.
         """
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)

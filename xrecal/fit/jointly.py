@@ -25,7 +25,7 @@ Paired: TypeAlias = Mapping[Hashable, tuple[Form, xr.DataArray]]
 def read_groups(
     paired: Paired, method: Method, jointly: Sequence[Hashable] | None, period: Period
 ) -> list[tuple[tuple[Hashable, ...], Method]]:
-    """Return groups of variables, each with its method: a joint group, or one variable alone.
+    """Return groups with their methods; a group is one variable, or variables of a joint fit.
 
     The method of a group compares vectors if the group has several variables or a circular one.
 
@@ -129,8 +129,8 @@ def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -
 def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
     """Reduce the observations of several variables to the labels that all these variables have.
 
-    The function compares observations dimension by dimension, so their dimensions may differ from
-    those of the forecasts. Forecasts stay unchanged.
+    The function compares the labels of the observations along each of their dimensions. It does not
+    change forecasts.
     """
     common = dict(paired)
     observed = [observations for _, observations in common.values()]

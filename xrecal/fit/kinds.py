@@ -45,7 +45,7 @@ KINDS = 16
 
 LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
 """Bits that mark a lower bound, an upper bound and skill in the code of a kind. ``CLASSES`` is the
-number of classes into which record lengths, and errors, are sorted."""
+number of classes of record lengths, and also of sizes of errors."""
 
 LEAST_ERROR = 1e-6
 """Least relative size of errors in :func:`_error`; smaller errors count as errors of this size."""
@@ -62,7 +62,7 @@ class Together:
     dims: tuple[Hashable, ...]
     """Dimensions of the places that choose together."""
     order: IntArray
-    """(P,) numbers of the places along these dimensions, in the order of sampling"""
+    """(P,) numbers of the places, in the order in which the sample takes places"""
     sizes: tuple[int, ...]
     lead: int | None
     """Position of the dimension of leads among these dimensions; None without leads"""
@@ -203,10 +203,9 @@ class KindTask:
 
 
 def _halvings(values: FloatArray) -> IntArray:
-    """Sort positive values (n,) into classes by their share of the largest value.
+    """Return classes of positive values (n,), by their ratio to the largest value.
 
-    Class 0 has values from 1/2 of the largest value up, class 1 from 1/4 up, class 2 from 1/8 up,
-    and so on.
+    Class 0 has ratios from 1/2 to 1, class 1 from 1/4 to 1/2, class 2 from 1/8 to 1/4, and so on.
     """
     halvings = np.ceil(np.log2(values.max() / values)) - 1
     return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
@@ -225,10 +224,10 @@ def _with_larger(classes: IntArray) -> IntArray:
 
 
 def _error(mean: FloatArray, observed: FloatArray) -> float:
-    """Return the mean size of n errors, as a share of the mean size of departures of observations.
+    """Return the mean size of n errors, as a share of the mean size of observed anomalies.
 
-    Errors are measured from their median, and departures from the median observation. The result is
-    at most 1.
+    The function first subtracts the median error from the errors. An anomaly is an observation
+    minus the median observation. The result is at most 1.
     """
     there = np.isfinite(mean) & np.isfinite(observed)
     if not there.any():

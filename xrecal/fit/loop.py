@@ -102,19 +102,19 @@ class _Model(NamedTuple):
     fitted: FitArrays
     dates: IntArray
     members: Named
-    """Weights and offsets (B, m) of named models; empty if members have no names."""
+    """Weights and offsets (B, m) of m named models in B fits; empty if members have no names."""
 
 
 class _Block(NamedTuple):
     """Cases of a block, which is B fits that the loop makes together.
 
-    These are training cases of the fits, and cases at the places that the fits serve.
+    They are training cases, and served cases: those at the places that the fits forecast.
     """
 
     cases: Cases
     """(B, n k) training cases, sorted by date and then by position"""
     served: Cases
-    """(B t, n) cases at the t places that each fit serves"""
+    """(B t, n) cases at the t places that each fit forecasts"""
     known: tuple[FloatArray, FloatArray] | None
     """Two arrays, for training cases and for served cases. Each has the position in time of the
     first case that is issued after the observation of a case is known."""
@@ -203,7 +203,7 @@ class LoopTask:
         choices: Mapping[int, Named],
         inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
-        """Yield the cases of some fits at a time; their copies fit into a fixed workspace."""
+        """Yield the cases of some fits at a time; copies of these cases fit into a fixed memory."""
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 

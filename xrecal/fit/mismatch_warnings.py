@@ -1,9 +1,9 @@
 """Warnings about forecasts that do not match the hindcast of their model.
 
 Forecasts may be of another place or lead, far from all training values, unlike all past forecasts,
-or have new labels along pooled dimensions. Each of these gives a warning, not an error, because it
-may be intended. Values a million times larger than all training values count as missing, by the
-rule of :mod:`xrecal.inputs.missing`.
+or have new labels along pooled dimensions. Each of these four mismatches gives a warning, not an
+error, because users may intend it. Values a million times larger than all training values count as
+missing, by the rule of :mod:`xrecal.inputs.missing`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ novel for a fit to 30 cases, and 1 in 1000 for a fit to 300 cases. More forecast
 values have heavy tails."""
 
 ALIEN = 0.9
-"""Novelty above which even one forecast causes a warning, as it is far from all past forecasts."""
+"""Novelty above which even one forecast causes a warning."""
 
 SEEN = "the largest that the model has seen"
-"""Words by which warnings name the value that they compare new values with."""
+"""Words for the known value with which a warning compares new values."""
 
 NewForecast = tuple[Form, FittedVariable]
 
@@ -149,7 +149,7 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
 
 
 def _learned(fitted: FittedVariable) -> xr.DataArray | None:
-    """Return the members of the hindcast; None if the fit has none, or for a circular variable."""
+    """Return the stored members of the hindcast; None without them, or for a circular variable."""
     if fitted.attrs.get(PERIOD) is not None:
         return None
     return fitted.state.get(fitted.members)
@@ -165,7 +165,7 @@ def _range(values: xr.DataArray) -> tuple[float, float]:
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
     """Return the largest absolute value of members and observations of a fit at each location.
 
-    On a GPU the function does not search values, and returns zero. The result has no labels.
+    On a GPU the function does not read the values, and returns zero. The result has no labels.
     """
     names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
     seen = {name: fitted.arrays[name] for name in names}

@@ -181,7 +181,7 @@ def grows(fitted: FittedVariable) -> bool:
 def with_all_places(
     fitted: FittedVariable, pairs: Pairs, covariates: Mapping[str, xr.DataArray]
 ) -> Grown:
-    """Return added cases at the places of a fit, followed by those at new places, sorted by label.
+    """Return added cases at the places of a fit, then at new places in the order of their labels.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Members that are named models: their weights and offsets, and matching by name.
 
 The offset of a model is its mean difference from the weighted mean of all models. With
-``exchangeable=False`` every method gets weighted ensembles, from which the offsets are subtracted.
-Places that choose together share one set of weights; each fit has its own offsets.
+``exchangeable=False`` every method gets weighted ensembles, whose members are the forecasts of the
+models minus their offsets. Places that choose together share one set of weights; each fit has its
+own offsets.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
 def _sums(
     core: Core, bias: xr.DataArray, together: Sequence[Hashable], n_members: int, what: str
 ) -> xr.DataArray:
-    """Return products of errors of two models, summed over the places that choose together."""
+    """For each two models, multiply their errors and sum over places that choose together."""
     from xrecal.arrays.baselines.named_members import sums_size
 
     alone = [d for d in core["members"][0].dims if d not in (*together, CASES, MEMBERS)]
@@ -191,7 +192,7 @@ def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
 
 
 def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
-    """Return cases with weighted ensembles; Dask reads the hindcast once more for these."""
+    """Return cases with weighted ensembles; Dask reads a lazy hindcast once more for this."""
     if members is None:
         return pairs
     form = pairs.form
@@ -286,7 +287,10 @@ def _without_absurd(cases: Named) -> dict[str, FloatArray]:
 
 
 class _SumTask:
-    """Task that adds up products of errors of two models: cases (L, T, ...) to sums (1, T, ...)."""
+    """Task that sums products of errors of two models over L places: (L, T, ...) to (1, T, ...).
+
+    T is the number of groups of places that choose together; each group has its own sums.
+    """
 
     def __call__(self, cases: Named, learned: Named) -> dict[Any, Any]:
         from xrecal.arrays.baselines.named_members import error_sums

@@ -67,7 +67,9 @@ UNSURE = "no value is negative, but recalibrated values may be (bounds=(0, None)
 def _may_have_bound(
     forecast: xr.DataArray, observed: xr.DataArray, *attrs: Mapping[Any, Any]
 ) -> bool:
-    """Return whether values in memory are near 0 but never below 0, and no attribute decides.
+    """Return whether values suggest the bound 0, about which no attribute gives information.
+
+    Values suggest this bound if they are in memory, near 0 and never below 0.
 
     Near means that the smallest observation is closer to 0 than to the largest observation. The
     result is False if many values are equal to the smallest one, because the fit finds such a bound
@@ -88,10 +90,10 @@ def _may_have_bound(
 
 
 def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[Method, str | None]:
-    """Return the method and a note; the method gets the bound 0 if values are never negative.
+    """Return the method and a note; the method gets the bound 0 if the variable is never negative.
 
     The bounds that a user sets stay, including ``bounds=None``. If no attribute decides, but the
-    values look as if they had this bound, the note mentions it.
+    values look as if 0 were a bound, the note mentions the bound.
     """
     if not isinstance(method, Settings) or method.variables is not None:
         return method, None

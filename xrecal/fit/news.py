@@ -32,7 +32,8 @@ from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 
 LONG, MANY_STEPS = 28.0, 5
-"""A gap causes a remark if it has more than this many days, and more than this many usual steps."""
+"""A time without cases causes a remark if it is longer than ``LONG`` days, and also longer than
+``MANY_STEPS`` usual steps between cases."""
 
 
 class News(NamedTuple):

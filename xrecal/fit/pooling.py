@@ -26,7 +26,7 @@ from xrecal.typing import IntArray
 from .fitted import CASE
 
 DATE = "xrecal_date"
-"""Dimension of dates in a task, if each pair of a date and a position is a case."""
+"""Dimension of dates in a task whose pooled cases each have a date and a position."""
 
 
 def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def read_pool(
 
 
 def by_labels(pool: Pool, form: Form) -> Pool:
-    """Return the pool with all positions, or those of the window, sorted by their labels.
+    """Return the pool with its positions (all, or those of the window) sorted by label.
 
     Labels come from the index along a dimension, or else from other coordinates along it.
     """
@@ -82,7 +82,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
-    """Return ranks of the labels along a dimension: of its index, or else of each coordinate."""
+    """Return ranks of labels along a dimension: from its index, or else from each coordinate."""
     import pandas as pd
 
     parts = form.parts.values()
@@ -148,7 +148,7 @@ def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArra
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
-    """Expand an array to all pooled dimensions, and put these before the dates."""
+    """Expand an array to all pooled dimensions, and put the pooled dimensions before the dates."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     value = value.expand_dims({d: size for d, size in sizes.items() if d not in value.dims})
     others = [d for d in value.dims if d not in (*pool.dims, DATE)]
@@ -156,7 +156,7 @@ def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
 
 
 class _SameCases:
-    """Task that returns its cases, after :class:`PooledTask` has brought them together."""
+    """Task that returns its cases, which :class:`PooledTask` has joined."""
 
     on_device = True
 
@@ -186,7 +186,7 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
 
 
 def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Return labels and names of the positions along a dimension, from any part of a forecast."""
+    """Return labels and names of the positions along a dimension, from any array of a forecast."""
     parts = reversed([part for part in form.parts.values() if dim in part.dims])
     return {name: c for part in parts for name, c in naming(part, dim).items()}
 
@@ -196,10 +196,10 @@ class PooledTask:
     """Task that joins the cases of locations and passes them on to another task.
 
     Inputs are (L, pooled dimensions, date, ...). :attr:`task` gets the cases (B, n k, ...) of B
-    fits at a time. So the cases of all windows, which are many times larger than the input, are
-    never in memory at once. Results are (L, ...) or, with windows, (L, pooled dimensions, ...). In
-    overlapping chunks, ``inside`` marks the positions of the chunk itself; results are zero at all
-    other positions.
+    fits at a time, for n dates at k positions. So the cases of all windows, which are many times
+    larger than the input, are never in memory at once. Results are (L, ...) or, with windows, (L,
+    pooled dimensions, ...). In overlapping chunks, ``inside`` marks the positions of the chunk
+    itself; results are zero at all other positions.
     """
 
     task: Task

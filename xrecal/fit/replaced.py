@@ -31,7 +31,7 @@ SHOWN = 6
 """Largest number of covariates in a warning."""
 
 OF_ALL = 0
-"""Name of the array of usual values: a number, because the names of covariates are texts."""
+"""Key of the array with the usual values of all covariates. The keys of other arrays are texts."""
 
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
@@ -45,8 +45,8 @@ def replaceable(fitted: FittedVariable) -> dict[str, int]:
 def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Hashable]]]:
     """Return the arrays of the state that show the usual values of covariates.
 
-    These arrays, with their core dimensions, are covariates of past cases. In a shared fit, one
-    array has the usual values themselves.
+    These arrays have the covariates of past cases. A shared fit instead has a single array, with
+    the usual values of all covariates. Each array comes with its core dimensions.
     """
     if fitted.method.by_sums:
         usual = fitted.arrays[USUAL]
@@ -140,7 +140,7 @@ def warn_of_idle(covariates: Mapping[str, xr.DataArray], cases: Sequence[Hashabl
 def _found(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> dict[Any, xr.DataArray]:
-    """Return bits for covariates of forecasts that are replaced, broken or unexpectedly missing."""
+    """Return bits that mark replaced, broken or unexpectedly missing covariates of forecasts."""
     bits = replaceable(fitted)
     given_dims = {d for name in bits for d in covariates[name].dims}
     each = [d for d in each if d in given_dims]

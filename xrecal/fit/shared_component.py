@@ -35,7 +35,7 @@ class Sharing(NamedTuple):
 
     method: SharedCKME
     features: FloatArray
-    """(P, k) features of places, in the order of the numbers of the places"""
+    """(P, k) the k features of each of P places, in the order of the numbers of the places"""
     order: IntArray
     """(P,) positions in the array, in the order in which the fit learns the cases of one date"""
     numbers: IntArray

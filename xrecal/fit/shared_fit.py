@@ -39,8 +39,8 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Return the lazy or computed state of a shared fit.
 
     If some dimensions of locations are not pooled, each position along these has its own shared
-    fit. Each case of the state is a date. The state has observations (date, place), with which
-    updates compare theirs.
+    fit. Each case of the state is a date. The state keeps observations (date, place), and an update
+    compares its observations with these.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -66,9 +66,9 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
 
 
 IN_SAME_PIECES = 2**25
-"""With at most this many ensemble values, the fit cuts arrays into pieces of a fixed size, so sums
-have the same bits for any chunks of the user. With more values, the fit uses the user's chunks.
-These need not be in memory together, but the last bits of the sums depend on them."""
+"""Up to this number of ensemble values, the fit cuts arrays into pieces of a fixed size, so that
+the user's chunks do not affect the rounding of sums. With more values, the fit uses the user's
+chunks, which need not be in memory together; the rounding then depends on these chunks."""
 
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name, each with its core dimensions."""
@@ -78,7 +78,7 @@ class SharedChunks:
     """Cases of a hindcast in chunks of dates and places; methods make arrays of the state."""
 
     read_again = True
-    """True if Dask reads chunks again for each pass, so that chunks do not wait in memory"""
+    """If true, Dask reads the chunks again for each pass, and does not keep them in memory."""
 
     def __init__(self, prepared: Prepared) -> None:
         pairs, method = prepared.pairs, as_shared(prepared.method)
@@ -109,8 +109,7 @@ class SharedChunks:
         """Set the dates and places of the cases; ``first`` is the first array of the cases."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Arrays over dates that functions of a chunk get: numbers of dates, parts of folds,
-        weights, and others."""
+        """Arrays over dates for each function of a chunk, such as numbers and weights of dates."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -137,7 +136,7 @@ class SharedChunks:
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Return the covariates that may be missing or broken, joined over chunks at a location."""
+        """Return a sample of covariates that may be missing or broken, from a location's chunks."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable
@@ -170,7 +169,7 @@ class SharedChunks:
         return joined_chunks(task, join, here, given, step=step, what=what, read_again=again)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
-        """Cut lazy arrays into pieces of the size that pieces of arrays in memory have."""
+        """Cut lazy arrays into pieces as large as the pieces of arrays in memory."""
         pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
 
         def cut(array: xr.DataArray) -> xr.DataArray:
@@ -201,7 +200,7 @@ class SharedChunks:
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
-        """Return the arrays of the state; ``fits`` has those of each location, perhaps Delayed."""
+        """Return the arrays of the state, from those of each location, which may be Delayed."""
         of_places = self.method.of_places
         periods = {name: p for name, p in self.periods.items() if name not in of_places}
         parameters = parameters_of(self.method, periods)
@@ -244,8 +243,8 @@ def arrays_of_fits(fits: Named) -> Named:
 class PassesOverChunks:
     """Runs passes over the chunks of one location: immediately in memory, or as tasks of Dask.
 
-    ``usual`` (1, p, 8) are usual values of p covariates, such as median and range. By default the
-    object computes them from all chunks.
+    ``usual`` (1, p, 8) has 8 usual values, such as the median, of each of p covariates. By default
+    the object computes them from all chunks.
     """
 
     def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int], usual: Any = None) -> None:
@@ -327,9 +326,9 @@ class _ChunkOfCases:
 
 @dataclass(frozen=True)
 class _ChunkOfValues:
-    """Task that returns the covariates of a chunk that may be missing or broken.
+    """Task that returns a sample of covariate values of a chunk.
 
-    The result also has the numbers of places and dates.
+    The sample has those covariates that may be missing or broken.
     """
 
     method: SharedCKME

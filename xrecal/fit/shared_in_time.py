@@ -137,7 +137,7 @@ class KeptChunks(SharedChunks):
     def on(self, date: int, at: Mapping[Hashable, int], seen: xr.DataArray) -> KeptChunks:
         """Return the cases of a date at a location.
 
-        ``seen`` has the observations that are in the sums already.
+        ``seen`` has the observations that the sums already contain.
         """
         one, where = copy(self), {DATE: slice(date, date + 1), **at}
 
@@ -155,18 +155,18 @@ class KeptChunks(SharedChunks):
 class Turns(NamedTuple):
     """Schedule of an update at one location: the order in which dates enter the sums.
 
-    The sums grow date by date. From some of these sums, the update computes the law of errors.
+    The sums grow date by date. After some dates, the update computes the law of errors.
     """
 
     first: int
-    """Number of dates in the stored sums; observations of these dates may arrive late"""
+    """How many dates, from the first on, the stored sums cover; observations there may come late"""
     late: IntArray
-    """Positions, among these first dates, of the dates for which the update has cases"""
+    """Positions of dates that the stored sums cover and for which the update has cases"""
     needed: frozenset[int]
-    """Numbers of dates in the sums at which the law is computed. For each case to learn from, this
-    is the number of dates that were known when the case was issued."""
+    """Counts of dates: the update computes the law whenever the sums cover so many dates. For each
+    case to learn from, the set has the count of dates that were known when the case was issued."""
     kept: int
-    """Number of dates in the sums that the new state stores"""
+    """How many dates, from the first on, the sums of the new state cover"""
     n: int
     """Number of all dates"""
 
@@ -174,7 +174,7 @@ class Turns(NamedTuple):
     def of(cls, summed: int, order: Order, known: IntArray) -> Turns:
         """Return the schedule for a state with sums over the first ``summed`` dates.
 
-        ``known`` (n,) is the number of dates that were known when each date was issued.
+        ``known`` (n,): how many dates were known when the forecasts of each date were issued.
         """
         place = np.argsort(order.order)
         first = int(place[summed - 1]) + 1 if summed else 0
@@ -189,7 +189,7 @@ class Turns(NamedTuple):
 def _advanced(
     chunks: KeptChunks, task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Return the laws known when cases were issued, by location, and new arrays of the state."""
+    """Return the laws that each location had when cases were issued, and new state arrays."""
     label, order = chunks.component.label, task.order
     arrays = {
         name: fitted.state.variables[f"{label}_{name}"]
@@ -216,7 +216,7 @@ def _advanced(
 
 
 def _seen(fitted: FittedVariable, joined: xr.Dataset, order: Order, turns: Turns) -> xr.DataArray:
-    """Return the observations in the sums, over all dates; NaN for other observations."""
+    """Return an array over all dates, with the observations that the sums contain, else NaN."""
     kept, n_kept = fitted.state[OBSERVATIONS].reset_coords(drop=True), order.n_kept
     there = (order.order < n_kept) & (np.arange(turns.n) < turns.first)
     taken = kept.drop_vars(list(kept.coords)).isel({CASE: np.minimum(order.order, n_kept - 1)})
@@ -230,7 +230,7 @@ def _at_location(
     turns: Turns,
     seen: xr.DataArray,
 ) -> tuple[Any, Any]:
-    """Return the laws of a location known when cases were issued, and arrays of its new state.
+    """Return the laws that a location had when cases were issued, and its arrays of the new state.
 
     Both are Delayed if the cases are lazy.
     """

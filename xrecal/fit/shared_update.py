@@ -88,7 +88,7 @@ def _labels_of(state: xr.Dataset) -> dict[Hashable, xr.Variable]:
 def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
     """Return covariates of added cases, with the numbers of places.
 
-    Features of places are set to 0 and not used, because the fit has its own copy.
+    The function sets features of places to 0, because the fit uses its own copy of the features.
     """
     pairs, method = grown.pairs, as_shared(grown.fitted.method)
     given = {name: xr.DataArray(0.0) for name in method.of_places}
@@ -209,7 +209,7 @@ class Unpacked:
 
 
 def _usual(packed: npt.NDArray[Any]) -> FloatArray:
-    """Return the usual values (1, p, 8) of covariates of a location."""
+    """Return the 8 usual values of each of p covariates (1, p, 8) that a location stores."""
     return np.asarray(packed.item()[USUAL][np.newaxis])
 
 

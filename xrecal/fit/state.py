@@ -180,7 +180,7 @@ def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: 
     def on_places(
         task: Any, arrays: Inputs, out: Mapping[str, tuple[int, ...]]
     ) -> dict[Any, xr.DataArray]:
-        """Run a task on places; each result has the places and its own axes."""
+        """Run a task on places; each result has the dimensions of places, then axes of its own."""
         return run(
             task if pool is None else PooledTask(task, pool),
             arrays,
@@ -298,7 +298,7 @@ def _with_labels(
 def describe_state(
     state: xr.Dataset, method: Method, attrs: Mapping[str, Any], periods: Mapping[str, float | None]
 ) -> xr.Dataset:
-    """Add attributes to a state, so that it is readable on its own."""
+    """Add attributes to a state, which explain its arrays to readers without the model."""
     units = {"units": attrs["units"]} if "units" in attrs else {}
     described: dict[str, dict[str, Any]] = {
         "loc": {"long_name": "calibration forecasts", **units},

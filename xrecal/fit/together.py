@@ -40,12 +40,12 @@ KIND = "xrecal_kind"
 
 
 def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
-    """Return the dimensions of a choice, with their sizes, without the dimensions of places."""
+    """Return the dimensions of a choice, other than places, with their sizes."""
     return {f"xrecal_{name}_{axis}": n for axis, n in enumerate(size)}
 
 
 def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
-    """Return the sizes of the choices of a place, and of the evidence for these, by name."""
+    """Return the sizes of a place's choices, and of the evidence for each choice, by name."""
     return {**method.choice_sizes, **method.evidence_sizes}
 
 
@@ -55,7 +55,7 @@ class Chosen(NamedTuple):
     choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
     """Arrays by name, with their core dimensions; empty if each place chooses alone."""
     known: Sequence[Any] = ()
-    """Small arrays, perhaps lazy. Tasks read the cases again once these arrays are computed."""
+    """Small arrays, perhaps lazy. Tasks wait for these arrays before they read the cases again."""
 
 
 def choices_of(
@@ -164,7 +164,7 @@ class Join:
     together: Together
     method: Method
     names: tuple[str, ...]
-    """Names of the choices, and of the evidence for these."""
+    """Names of the choices, and of the arrays of evidence for the choices."""
 
     def __call__(
         self,
@@ -211,12 +211,12 @@ class Spread:
 
     @property
     def own(self) -> dict[str, tuple[int, ...]]:
-        """Sizes of the choices of each sampled place, and of the evidence for these, by name."""
+        """Sizes of each sampled place's choices, and of the evidence for each choice, by name."""
         return choices_and_evidence(self.method)
 
     @property
     def tables(self) -> dict[str, tuple[int, ...]]:
-        """Sizes of the choices of each kind, and of the evidence for these, by name."""
+        """Sizes of each kind's choices, and of the evidence for each choice, by name."""
         return {TOTAL: (), CHOSEN_FROM: (), **self.own}
 
     def __call__(
@@ -251,7 +251,7 @@ class Spread:
 
 
 def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
-    """Return choices (..., axes) of the kind (...) of each place, from a table (..., K, axes).
+    """Return the choices of the kind of each place, from a table (..., K, axes) of K kinds.
 
     A place without a kind gets NaN.
     """

@@ -177,7 +177,7 @@ def _matched(
     """Return the number of cases with an observation, in all and at each lead.
 
     If the model knows some of the added cases, the function counts all cases again. If cases are
-    pooled, or observations are not in memory, it instead counts these known cases as new cases.
+    pooled, or observations are not in memory, the function instead treats these known cases as new.
     """
     n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)

@@ -154,7 +154,7 @@ class UpdateTask:
         return enters, (enters & there).sum(-1) - lost.sum(-1)
 
     def _moved(self, slots: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the positions of cases (L, ...) after the join; -1 (no case) stays."""
+        """Convert positions (L, ...) before the join to positions after it; -1 (no case) stays."""
         place = namespace(slots).asarray(np.argsort(self.order.order))
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved
@@ -186,7 +186,7 @@ class UpdateTask:
 class ForetellTask:
     """Task that computes inputs of :class:`LearnTask` from a state that has the added cases.
 
-    It calls ``foretell_locations`` of the method. This takes long, so it runs only once.
+    It calls ``foretell_locations`` of the method. This call takes long, so the task runs only once.
     """
 
     task: UpdateTask
@@ -252,7 +252,7 @@ def joined_values(
 
 
 def of_kept(variable: xr.Variable) -> xr.Variable:
-    """Rename the dimensions of cases and members in an array of the state, as in ``NAMES``."""
+    """Rename the dimensions of cases and members of a state's array to those of tasks."""
     return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
@@ -278,10 +278,10 @@ def join(
     order: Order,
     axis: int = -1,
 ) -> npt.NDArray[Any]:
-    """Join stored and added cases in order, along ``axis``: -1, or -2 if members are on the last.
+    """Join stored and added cases in order, along ``axis``: -1, or -2 if axis -1 has members.
 
-    If the model knows an added case already, and ``enters`` (L, t) marks the added case, then the
-    added case replaces the stored case. Without ``enters``, it only replaces missing values.
+    An added case that the model knows replaces the stored case if ``enters`` (L, t) marks it.
+    Without ``enters``, such an added case replaces only missing values of the stored case.
     """
     xp = namespace(kept)
     if axis == -2:  # missing members

@@ -35,7 +35,7 @@ PAUSE = 0.8
 """Share of its memory limit at which a Dask worker starts no more tasks."""
 
 FIRST = 100
-"""Number of cases of the first trial; each further trial has twice as many, up to all cases."""
+"""Number of cases in the first timing trial; each further trial has twice as many, up to all."""
 LONG_ENOUGH = 1.0
 """If a trial takes this many seconds or more, no larger trial follows it."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
@@ -45,7 +45,7 @@ FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
 
 @dataclass(frozen=True)
 class Resources:
-    """Memory in bytes that one task may use, None if unknown, and number of parallel tasks."""
+    """Memory in bytes that one task may use (None if unknown), and number of parallel tasks."""
 
     memory: int | None
     at_once: int

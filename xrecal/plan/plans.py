@@ -163,7 +163,7 @@ class Plan:
         return xr.Dataset(data, {"variable": [str(part.variable) for part in self.variables]})
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
-        """Return the plan as text; ``typed`` may write chunks in another form than Python code.
+        """Return the plan as text; ``typed``, a function, may write chunks in another form.
 
         Examples
         --------
@@ -221,7 +221,7 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
     Raises
     ------
     MemoryPlanError
-        If a task needs more memory than it may use. The message has chunks to type.
+        If a task needs more memory than it may use. The message names a remedy.
 
     Examples
     --------

@@ -60,14 +60,14 @@ class Work:
     def locations(self, block: Mapping[Hashable, int]) -> int:
         """Return the number of locations of a task.
 
-        ``block`` has the number of labels of the task by dimension.
+        ``block`` has the length of each dimension in the task.
         """
         return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
 
     def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
         """Return the bytes of input, output and workspace of a task.
 
-        ``block`` has the number of labels of the task by dimension.
+        ``block`` has the length of each dimension in the task.
         """
         taken = sum(_bytes(array, block) for array in self.given)
         made = sum(_bytes(array, block) * each for array, each in self.made)
@@ -196,7 +196,7 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
-    """Return the number of fits, and the numbers of known and of predicted cases of each round.
+    """Return the number of fits and, for each round, how many cases are known and predicted.
 
     A round is a fit or an update, followed by predictions. Rounds before the first fit are left
     out.

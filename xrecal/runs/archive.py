@@ -248,7 +248,7 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two scalar labels name the same lead or place, in any spelling."""
+    """Return whether two scalar labels name the same lead or place, perhaps in other types."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)

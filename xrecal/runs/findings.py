@@ -23,15 +23,15 @@ OF_TEMPERATURES = {LOW: "too cold", HIGH: "too warm"}
 TEMPERATURES = ("K", "degC", "degF")
 
 OUTERMOST = 3.1
-"""Limit of the absolute value of normal scores (standard normal quantiles at the PIT). In the same
-way, the monitor makes no difference between PIT values within 0.001 of 0 or 1."""
+"""Limit of the absolute value of normal scores (standard normal quantiles at the PIT). The monitor
+has the same limit: it treats all PIT values within 0.001 of 0 alike, and so for 1."""
 
 PRIOR = 10
 """Number of imaginary calibrated cases that an estimate of the spread adds to the real cases."""
 
 NEAR = 10
-"""Number of cases. A change that begins at most this number of cases after a detection is part of
-the earlier change."""
+"""A change that begins at most this many cases after the last detection of an earlier change counts
+as part of the earlier change."""
 
 RECENT, FEWEST, CALM = 20, 10, 6.0
 """A finding is over if there are at least ``FEWEST`` later cases, and the evidence in the last

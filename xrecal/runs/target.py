@@ -276,7 +276,7 @@ class Target:
         return sum(self.marker(number).exists() for number in range(n_blocks))
 
     def unmark(self, n_blocks: int) -> list[int]:
-        """Return which blocks are missing or changed, by number, and remove their markers."""
+        """Remove the markers of missing or changed blocks; return the numbers of these blocks."""
         with ThreadPoolExecutor() as pool:
             written = list(pool.map(self.is_marked, range(n_blocks)))
         missing = [number for number, there in enumerate(written) if not there]

@@ -77,7 +77,7 @@ class Turn:
         """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
-        """Read the last start whose model comes from an earlier fit; record a fit that is new."""
+        """Read the last start whose model comes from an earlier fit; record a new fit."""
         mark = self.folder.read_json(MARK)
         if mark.get("fit") == digest:
             self.after = mark["after"]

@@ -28,9 +28,9 @@ def watched(
 ) -> xr.Dataset:
     """Monitor each variable by its PIT values ``NAME_pit``; names of results begin with ``NAME``.
 
-    The monitor takes forecasts and observations, not PIT values. So it gets standard normal
-    forecasts, and the normal quantiles of the PIT values as observations. The PIT values of these
-    pairs equal ``NAME_pit``.
+    The monitor takes forecasts and observations, not PIT values. So the function passes standard
+    normal forecasts, and passes the normal quantiles of ``NAME_pit`` as observations. Such pairs
+    have the PIT values ``NAME_pit``.
     """
     from scipy.special import ndtri
 

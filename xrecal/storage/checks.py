@@ -229,7 +229,7 @@ def _expected(
 
 
 def _range_of(parameter: Parameter, n: int) -> tuple[float, float]:
-    """Return the range of a valid parameter, if the fit has room for ``n`` cases."""
+    """Return the least and largest valid value of a parameter, for room for ``n`` cases."""
     if parameter.flags:
         return 0, len(parameter.flags) - 1
     return (-1, n - 1) if parameter.of_slots else parameter.within

@@ -16,7 +16,7 @@ import xarray as xr
 SUFFIXES = (".grib", ".grib2", ".grb", ".grb2")
 
 PERCENTILES, PROBABILITIES = (6, 10), (5, 9)
-"""Numbers of templates in WMO's table 4.0, each for a point in time and for an interval."""
+"""Numbers of templates in WMO's table 4.0: each pair is for a point in time and an interval."""
 
 TEMPLATE = "productDefinitionTemplateNumber"
 
@@ -150,7 +150,7 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 
 
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
-    """Merge variables; if all have one and the same level, member or step, it becomes a scalar.
+    """Merge variables; a level, member or step that all of them share becomes a scalar.
 
     If a variable lacks steps, starts or members that other variables have, its values there are
     NaN.

@@ -27,7 +27,7 @@ _lock = Lock()
 
 
 def open_file(path: Path) -> OpenFile:
-    """Open a netCDF file, or return the open file; the last Dataset that reads it closes it."""
+    """Return a netCDF file, opened if necessary; its last reader closes it."""
     with _lock:
         found, place = path.stat(), os.path.realpath(path)
         store = _open.get((place, found.st_dev, found.st_ino))

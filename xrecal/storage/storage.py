@@ -65,7 +65,7 @@ TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 """Suffixes of files with tables, which xrecal does not read."""
 
 CHECKED_BYTES = 2**20
-"""Size in bytes; arrays of one chunk up to this size are checked when their store is opened."""
+"""Largest size, in bytes, of an array of one chunk that is checked when its store is opened."""
 
 
 def save(
@@ -144,7 +144,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """Divide the Dataset of a model into blocks of locations: Dask chunks, or parts of 16 MiB."""
+    """Divide a model's Dataset into blocks of locations: its Dask chunks, else parts of 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}

@@ -31,7 +31,7 @@ LIMIT_DEPTH = 64
 """Largest depth of nested lists and objects in JSON."""
 
 LIMIT_READ = 2**31
-"""Largest size, in bytes, of a chunk (as in compressors), and of an array read at opening."""
+"""Largest size, in bytes, of a chunk, and of an array that is read when a store is opened."""
 
 LIMIT_ARRAY = 2**44
 """Largest size of an array, in bytes: 16 TiB."""
