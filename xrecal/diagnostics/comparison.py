@@ -27,7 +27,7 @@ from .sequential import sequential_evidence
 
 RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
-_P = "two-sided p-value of equal CRPS, t-test by cosines, with autocorrelation"
+_P = "two-sided p-value of equal CRPS, t-test that allows for autocorrelation"
 OTHER = "other"
 """Dimension of the second method of each pair."""
 

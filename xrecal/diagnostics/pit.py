@@ -40,8 +40,8 @@ ATTRS = {"long_name": "probability integral transform of the observations", "uni
 BIN = "pit_bin"
 _STATISTIC = "Kolmogorov-Smirnov distance of the PIT from uniform"
 P_TEXTS = {
-    True: "p-value of a uniform PIT, Kolmogorov-Smirnov test by rotated waves, which allow for "
-    "serial dependence",
+    True: "p-value of a uniform PIT: Kolmogorov-Smirnov test that allows for serial dependence, "
+    "by slow cosine waves",
     False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
 """Long names of the p-value, of tests that allow for dependence (True) or do not (False)."""

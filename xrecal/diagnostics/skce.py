@@ -28,7 +28,7 @@ Test: TypeAlias = Literal["serial", "bootstrap", "wild", "montecarlo", "block"]
 N_RESAMPLES = 1000
 
 _TESTS = {
-    "serial": "rotated waves, which allow for serial dependence",
+    "serial": "slow cosine waves, which allow for serial dependence",
     "bootstrap": "bootstrap of Arcones and Giné",
     "wild": "wild bootstrap",
     "montecarlo": "observations drawn from the forecasts",

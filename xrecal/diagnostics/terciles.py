@@ -53,7 +53,7 @@ _AREA = {
 _SKILL = {
     "rpss": "skill: 1 - ranked probability score / that of climatological odds",
     "rpss_error": "standard error of the skill, with autocorrelation",
-    "p_value": "two-sided p-value of equal scores, t-test by cosines, with autocorrelation",
+    "p_value": "two-sided p-value of equal scores, t-test that allows for autocorrelation",
 }
 
 

@@ -476,7 +476,7 @@ def suited(
     prepared: Prepared,
     choose: Choose,
 ) -> tuple[Fold, str | None]:
-    """Return a split with pool and settings for its training cases, and a remark or None."""
+    """Return a split with the settings that suit its training cases, and a remark or None."""
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
     given = [name for name in prepared.covariates if may_break(name)]
     try:

@@ -37,7 +37,7 @@ class Sharing(NamedTuple):
     features: FloatArray
     """(P, k) the k features of each of P places, in the order of the numbers of the places"""
     order: IntArray
-    """(P,) positions in the array, in the order in which the fit learns the cases of one date"""
+    """(P,) positions of the places in arrays, in the order in which the fit learns their cases"""
     numbers: IntArray
     """(P,) number of the place at each position"""
     sizes: Mapping[Hashable, int]

@@ -43,8 +43,8 @@ NOTHING_SAID: Said = MappingProxyType({})
 """Mapping without entries: no quantiles of experts are known yet."""
 
 AHEAD_OF_REFIT = 32
-"""An update computes forecasts of at most this many new cases of a place together with forecasts
-of other places."""
+"""Most new cases of a place for which an update computes forecasts in one call with those of other
+places. For further cases it makes a call for each place."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
 """Names of the parameters that store the fields of :class:`xrecal.arrays.online.state.State`, in

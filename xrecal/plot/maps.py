@@ -125,8 +125,8 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     locations with a dot are calibrated. A test by resampling can reject at a single location only
     if the number of resamples is at least 20 times the number of locations. ``forecast.recal.plot``
     uses the test that allows for serial dependence, as ``summary`` does; ``skce_test`` by default
-    assumes that cases are independent. :func:`skill_map` shows another test, the t-test by cosines.
-    This t-test is for a mean of differences of scores, but the SKCE is a mean over pairs of cases.
+    assumes that cases are independent. The t-test of :func:`skill_map` allows for autocorrelation,
+    but it is for a mean of differences of scores, and the SKCE is a mean over pairs of cases.
 
     Examples
     --------

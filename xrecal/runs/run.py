@@ -341,7 +341,7 @@ class Run:
         *,
         command: str = "write",
     ) -> Written:
-        """Return the numbers that :meth:`write` would return, and write nothing.
+        """Return the numbers that :meth:`xrecal.Run.write` would return, and write nothing.
 
         Parameters
         ----------

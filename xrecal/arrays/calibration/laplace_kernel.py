@@ -214,7 +214,7 @@ def _scaled_erfc(x: float) -> float:
 def fill_within_normals(
     loc: Matrix, scale: Matrix, weights: Matrix, theta: float, out: OutMatrix
 ) -> None:
-    """Compute ``E l(Z_i, Z'_j)`` (n, n) of n mixtures of k normal distributions."""
+    """Compute mean Laplace kernels (n, n) of draws from n mixtures of k normal distributions."""
     for i in range(loc.shape[0]):
         for j in range(i + 1):
             total = 0.0

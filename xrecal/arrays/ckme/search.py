@@ -110,7 +110,7 @@ class Best:
         supports: IntArray,
         recorded: FloatArray | None,
     ) -> None:
-        """Store the loss and record of each support if this kernel and ridge are its best so far.
+        """Store loss and recorded numbers of each support if kernel and ridge are its best so far.
 
         If losses are equal, the larger ridge is better, because its forecast is smoother.
         """

@@ -92,8 +92,9 @@ Solver: TypeAlias = Exact | LowRank
 class Solvers:
     """Solvers of one location, by kernel; the class builds a solver on first use.
 
-    A kernel is a factor of the bandwidth and a strength of the covariates. The object stores the
-    solvers that were used last. Of older solvers it stores only the landmarks.
+    Two numbers identify a kernel: the factor of its bandwidth, and the strength of the covariates.
+    The object stores the solvers that were used last. Of older solvers it stores only the
+    landmarks.
     """
 
     def __init__(self, location: Location, bandwidth: float) -> None:

@@ -18,8 +18,8 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""How quantiles between members are defined: ``"mean"`` is the mean of member quantiles over a
-range of levels, and ``"linear"`` is the value on the straight line between two members."""
+"""Value of a quantile that lies between members: ``"linear"`` is on the straight line between the
+two members, and ``"mean"`` is the mean of the step function of members over a range of levels."""
 
 
 class Tailed(Empirical):

@@ -415,9 +415,9 @@ def fill_normal_distances(
     """Write the squared energy distances (n, q) of mixtures (n, k) and (q, l) into ``out``.
 
     All arrays must be float64 and C-contiguous. The function skips components with a NaN location
-    or scale, or without positive weight. The distances of a forecast without other components are
-    NaN. If both sets of mixtures are the same arrays, the function computes each pair only once.
-    The compiled function runs without Python's global lock.
+    or scale, or without positive weight. If it skips all components of a forecast, the distances of
+    this forecast are NaN. If both sets of mixtures are the same arrays, the function computes each
+    pair only once. The compiled function runs without Python's global lock.
     """
     same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
     x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)

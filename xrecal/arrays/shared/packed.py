@@ -95,7 +95,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """Return whether the entry has one array for each of two laws or fields."""
+        """Return whether the entry has two arrays: of both laws of errors, or of both fields."""
         return self.dims[0] in ("law", "field")
 
 
