@@ -71,7 +71,7 @@ def make_cells(n, m, cells):
     hindcast = xr.DataArray(
         members[:, :, 0],
         dims=("time", "member", "cell"),
-        coords={"time": time},
+        coords={"time": time, "cell": np.arange(cells)},
         attrs={"units": "K"},
         name="t2m",
     )
