@@ -71,10 +71,10 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         half-life and bounds of a CKME, weights and tails of a LinearPool, and the places and leads
         of a pooled fit. Methods without such choices become equal to a new fit to all cases, up to
         rounding: EMOS, climatology, PIT, conformal margins, IDR except the coefficients of its
-        covariates, and in a pooled fit all methods except CKMEs. EMOS in a pooled fit equals a new
-        fit only to about 1e-9, because of its optimiser. Cases may come one at a time or many at
-        once. Fit again from time to time, so that the choices use all cases. An OnlinePool fits
-        again by itself, and updates its weights after each case, in order.
+        covariates, and the components of a LinearPool other than CKMEs and forests. EMOS in a
+        LinearPool equals a new fit only to about 1e-9, because of its optimiser. Cases may come one
+        at a time or many at once. Fit again from time to time, so that the choices use all cases.
+        An OnlinePool fits again by itself, and updates its weights after each case, in order.
 
         You may pass cases again; the model recognises them by their labels. A case does not change
         if its new observation is missing, or equals the known observation. The model adds an
