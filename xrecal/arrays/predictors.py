@@ -22,8 +22,8 @@ MARGIN = 0.5
 range."""
 
 ROUNDING = 1e-6
-"""A plausible value may lie outside the range by a further distance, because other types round
-values. This distance is a share of the largest value of the record."""
+"""A plausible value may lie outside the range by a further distance, because a conversion, such as
+to float32, rounds values. This distance is a share of the largest value of the record."""
 
 FEWEST = 20
 """A fit gets a further feature, which marks missing values, if at least this number of cases in the

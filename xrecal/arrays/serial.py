@@ -83,9 +83,8 @@ def is_dependent(autocorrelation: FloatArray, n: IntArray) -> npt.NDArray[np.boo
 def waves(series: FloatArray, n_waves: int) -> FloatArray:
     """Return the scaled sum and the first cosine transforms (n_waves + 1, ...) of series (n, ...).
 
-    Each row is the product of the series with a vector of length one. For Gaussian series of mean
-    zero whose spectrum is flat at low frequencies, rows are independent and have the same
-    distribution.
+    Each row is the product of the series with a unit vector. For Gaussian series of mean zero whose
+    spectrum is flat at low frequencies, rows are independent and have the same distribution.
     """
     from scipy.fft import dct
 
@@ -93,9 +92,9 @@ def waves(series: FloatArray, n_waves: int) -> FloatArray:
 
 
 def rotations(rng: np.random.Generator, n_resamples: int, n_waves: int) -> FloatArray:
-    """Draw random directions (n_resamples, n_waves + 1), each a vector of length one.
+    """Draw random unit vectors (n_resamples, n_waves + 1).
 
-    The directions are rows of random rotation matrices.
+    The vectors are rows of random rotation matrices.
     """
     directions = rng.standard_normal((n_resamples, n_waves + 1))
     directions /= np.sqrt(np.einsum("bi,bi->b", directions, directions))[:, np.newaxis]

@@ -205,8 +205,8 @@ def replay(
         n or more if the observation never becomes known. If a case has k parts, such as leads, each
         part has a position of its own.
     rolling : Rolling
-        Schedule of updates and fits. A fit learns from the window; the updates after it learn from
-        cases that become known after the fit.
+        Schedule of updates and fits. A fit learns from the window; the updates that follow learn
+        from cases that become known after the fit.
     days : array of float, shape (n,), optional
         As for :func:`splits`.
     least : int

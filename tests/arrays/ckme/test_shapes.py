@@ -102,6 +102,6 @@ def test_an_infinite_member_is_as_invalid_as_ever(rng):
 
 def test_past_observations_are_refused(rng):
     x, y, _ = make(rng)
-    told = "shapes of forecasts do not give the position of past observations"
+    told = "forecasts without their means, so past observations cannot be members"
     with pytest.raises(ValueError, match=told):
         fit_ckme(Forecasts(x), y, Settings(shapes=True))

@@ -6,8 +6,9 @@ errors. All centres have the same form:
 
     c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
-Here ``mean`` and v are mean and variance of the ensemble (for ratios, v is the squared mean), r are
-the covariates of the case, and all other letters are coefficients that the fit learns.
+Here ``mean`` and v are mean and variance of the ensemble, r are the covariates of the case, and all
+other letters are coefficients that the fit learns. If the errors are ratios of observation to
+ensemble mean, v is the squared mean instead.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Sample(NamedTuple):
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """Return the sample with these columns of covariates only, and without predictors."""
+        """Return the sample with these covariates alone; none of them counts as a predictor."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
@@ -212,7 +213,7 @@ def fill_centres(
 
 @kernel
 def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
-    """Return the error of an observation in units of the spread; on a bound it is infinite."""
+    """Return the error of an observation in units of the spread, or infinity on a bound."""
     if y <= low:
         return -np.inf
     return np.inf if y >= high else (y - centre) / max(spread, SMALLEST_DIVISOR)

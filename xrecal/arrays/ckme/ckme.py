@@ -189,9 +189,10 @@ def fit_ckme(
     observations : array of float, shape (L, n)
         Observations of the cases, in the unit of the forecasts; NaN where unknown.
     settings : Settings
-        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap and least number
-        of cases. The gap is a number of steps in time or a length of time. A fit that holds out a
-        fold does not learn from the cases within the gap before and after this fold either.
+        Type of kernel, candidates for its bandwidth and strength of covariates, ridge, supports,
+        bounds, loss, projection, gap and least number of cases. The gap is a number of steps in
+        time or a length of time. A fit that holds out a fold does not learn from the cases within
+        the gap before and after this fold either.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional

@@ -38,8 +38,8 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """For each candidate kernel, factor of the bandwidth and strength of the covariates (0: not
-    used)"""
+    """For each candidate kernel, factor of the bandwidth, and strength of the covariates; the
+    strength is 0 if the kernel does not use covariates"""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
@@ -70,7 +70,7 @@ class Choices(NamedTuple):
     loss: Any = math.nan
     """(L,) mean held-out loss with the best ridge of the grid; NaN without a search"""
     beside: Any = 0
-    """(L,) code of the best support with errors, if past observations are the best; else 0"""
+    """(L,) code of the best support with errors, if past observations are better still; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
     cases: Any = math.nan
@@ -142,7 +142,7 @@ class FittedCKME(NamedTuple):
     landmark: IntArray
     """(L, r) landmarks of a low-rank solver, as positions among all cases; -1 in unused entries."""
     beside: IntArray
-    """(L,) code of the best support with errors, if past observations are the best; else 0."""
+    """(L,) code of the best support with errors, if past observations are better still; else 0."""
     beside_centre: FloatArray
     """(L, 4 + 2 k) coefficients of the centre of the support ``beside``; unused if it is 0."""
 
@@ -181,7 +181,7 @@ class FittedCKME(NamedTuple):
 
 
 def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """Return a fit with these parameters, and with defaults for all other parameters."""
+    """Return a fit with the parameters in ``fitted``, and with defaults for all others."""
     ridge = fitted["ridge"]
     xp, n = namespace(ridge), ridge.size
     plain = xp.zeros((n, 4 + 2 * n_features))
@@ -294,8 +294,8 @@ def check_settings(settings: Settings, blocks: int) -> None:
         check_choice("supports", support, SUPPORTS)
     if settings.shapes and "observations" in settings.supports:
         raise ValueError(
-            "shapes of forecasts do not give the position of past observations; "
-            "leave 'observations' out of the supports"
+            "with shapes=True the kernel compares forecasts without their means, "
+            "so past observations cannot be members; leave 'observations' out of the supports"
         )
     in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with the days
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))

@@ -30,7 +30,8 @@ class Folds(NamedTuple):
     """
 
     cases: IndexMatrix
-    """(F, n) positions of all n cases in this order, for each fold"""
+    """(F, n) positions of all n cases: held-out cases, other cases from which the fold does not
+    learn, training cases"""
     n_held: Indices
     """(F,) number of held-out cases"""
     n_out: Indices
@@ -114,7 +115,7 @@ def same_training_cases(folds: Folds, others: Folds) -> bool:
 
 
 def holds_out_several(folds: Folds) -> bool:
-    """Return whether a fold holds out two or more cases on average."""
+    """Return whether folds hold out two or more cases each, on average."""
     n_folds, n = folds.cases.shape
     return bool(0 < 2 * n_folds <= n)
 
@@ -215,7 +216,7 @@ def assign_folds(
 
 
 def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Return the number of the fold of each usable case (L, n), else -1; folds are whole groups."""
+    """Return the fold number (L, n) of each case, -1 if not usable; a fold has whole groups."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))

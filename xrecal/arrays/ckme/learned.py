@@ -76,7 +76,7 @@ class Embedding:
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """Return an index of the first ``rank`` landmarks (of cases in a fit without landmarks)."""
+        """Return an index of the first ``rank`` landmarks, or cases if there are no landmarks."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])

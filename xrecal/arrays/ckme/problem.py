@@ -86,15 +86,16 @@ class Problem:
 
     @property
     def sample(self) -> Sample:
-        """Return means and variances of the forecasts of all cases, and the observations."""
+        """Return means, variances, covariates and observations of all usable cases."""
         where = self.location
         parts = where.mean, where.variance, where.features, where.target
         return Sample(*parts, self.low, self.high, where.predictors)
 
     def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
-        """Return the fit with these choices, without landmarks and centre if not ``usable``.
+        """Return the fit with these choices.
 
-        ``usable`` states whether the support suits the location.
+        Pass ``usable=False`` if the support does not suit the location: the fit then gets neither
+        landmarks nor a centre.
         """
         where, settings = self.location, self.settings
         if not self.is_enough or math.isnan(choices.ridge):

@@ -52,7 +52,8 @@ class Candidates(NamedTuple):
     """Kernels and supports to choose from, which are the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """(G,) for each kernel, factor of the bandwidth and strength of the covariates (0: not used)"""
+    """(G,) for each kernel, factor of its bandwidth, and strength of the covariates; the strength
+    is 0 if the kernel does not use covariates"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 
@@ -345,7 +346,7 @@ class Search:
         return bool(here.any() if self.each else here[best.winner])
 
     def _judge_closely(self) -> None:
-        """Judge each support again with its best settings and more landmarks; store the records."""
+        """Judge each support again with its best settings and more landmarks; store its losses."""
         self.best.recorded |= self._with_best(TO_COMPARE)
         for s, recorded in self.best.recorded.items():
             self.best.loss[s] = mean_losses(recorded[np.newaxis], np.zeros(1, np.int64))[0]

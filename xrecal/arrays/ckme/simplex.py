@@ -10,8 +10,8 @@ from xrecal.arrays.compiled import OutIndices, OutVector, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
 MARGIN = 0.1
-"""Tolerance of :func:`shift_of`, in units of the mean positive weight. The function assumes that
-the shift of a similar row of weights is smaller by at most this tolerance."""
+"""The Euclidean projection subtracts a shift from all weights of a row. :func:`shift_of` assumes
+that the shift of the next row is smaller by at most this number of mean positive weights."""
 
 ROUNDING = 1e-9
 """Relative difference between two sums that counts as rounding."""

@@ -133,8 +133,9 @@ def left_out_weights(
     ``cases`` (n,) are the cases in the order of the fold; the fold leaves out the first ``n_out``
     of these cases.
 
-    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1``, training
-    cases t and left-out cases g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
+    ``shift`` is the ridge, times the number and the largest weight of the training cases. One
+    eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1``, training cases t
+    and left-out cases g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
     """
     n = values.size
     shrunk, inverse = np.empty((n_out, n)), np.empty(n)

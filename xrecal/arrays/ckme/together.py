@@ -113,10 +113,10 @@ def with_own(
 
 
 def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
-    """Return losses (L, G S R), in units of the smallest loss of a place, as with ``cases`` cases.
+    """Return losses (L, G S R) of places as if each place had ``cases`` cases.
 
-    The function moves the losses of a place along the grid of ridges, to ridges with the same
-    product of ridge and number of cases.
+    Losses are in units of the smallest loss of the place. The function moves the losses of a place
+    along the grid of ridges, to ridges with the same product of ridge and number of cases.
     """
     losses = choices.losses.reshape(len(choices.losses), -1, GRID.size)
     filled = _continued(_continued(losses)[..., ::-1])[..., ::-1]

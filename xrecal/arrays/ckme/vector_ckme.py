@@ -47,8 +47,8 @@ def fit_vector_ckme(
     Parameters
     ----------
     cases : Vectors
-        Calibration forecasts at L locations. The fit leaves out a member without a value of every
-        variable.
+        Calibration forecasts at L locations. The fit leaves out a member if its value of any
+        variable is missing.
     observations : array of float, shape (L, n, d)
         Observations, each variable in the unit of its forecasts. The fit leaves out a case with a
         NaN.

@@ -105,7 +105,7 @@ def similarity(
 
 
 def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Yield slices of one or more locations; the arrays of a slice fit into the workspace.
+    """Yield slices of locations; a slice of several locations needs at most ``WORKSPACE`` bytes.
 
     ``bytes_each`` is the memory that one location needs.
     """

@@ -59,7 +59,8 @@ class Tried(NamedTuple):
     silent: bool
     """True if all forecasts are equal and the kernel uses no covariates"""
     by_group: bool
-    """True if the folds are groups of cases; most of the groups must agree on a ridge"""
+    """True if the folds are groups of cases. A ridge must then be clearly better than the largest
+    ridge; see :func:`_is_doubtful`"""
 
 
 class Grid:
@@ -243,8 +244,8 @@ def _forecasts(
 
     Before the projection onto weights >= 0 with sum one, weights are ``-C_gg^-1 C_gt`` with ``C =
     (K + shift I)^-1``, where K is the kernel matrix, g are the cases in ``fold.out``, and t the
-    training cases. ``eigen`` is the eigendecomposition of K, which is the same for all ridges and
-    folds.
+    training cases. The shift is the ridge, times the number and the largest weight of the training
+    cases. ``eigen`` is the eigendecomposition of K, which is the same for all ridges and folds.
     """
     xp, (values, vectors) = namespace(cases.target), eigen
     g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))

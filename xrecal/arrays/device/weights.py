@@ -92,7 +92,7 @@ def _issue(
     check_kernel(how.kernel)
     fits = FittedCKME(*map(to_host, fitted))
     if how.across is not None or (fits.landmark >= 0).any():
-        raise TypeError(only_on_host("a comparison that is known already, or one by landmarks,"))
+        raise TypeError(only_on_host("a forecast from known distances or from landmarks"))
     settings = Settings(how.kernel, projection=projection, shapes=how.shapes)
     given = calibration_of(
         cases, observations, features=how.features, days=how.days, squared=how.squared

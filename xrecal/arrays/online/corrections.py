@@ -36,8 +36,8 @@ LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
 logarithm."""
 
 TAIL = 0.07
-"""A straight line continues a forecast beyond its outermost levels; it follows from this share of
-the levels at each end."""
+"""A straight line continues a forecast beyond its outermost level. The line passes through the
+quantile at this level, and through the quantile that is this share of the levels further in."""
 
 MEAN_SIZE = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal distribution."""

@@ -31,7 +31,7 @@ def error_grid(
     errors : array of float, shape (n,)
         A sample of the errors, in any unit u; the function ignores values that are not finite.
     extremes : tuple of float, optional
-        Smallest and largest error of all cases in u; by default those of the sample.
+        In u, smallest and largest error of all cases; by default those of the sample.
     quantiles : int
         Number of quantiles of the sample, at the levels (j + ½) / quantiles.
 

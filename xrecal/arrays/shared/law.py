@@ -23,7 +23,11 @@ more cases than landmarks, the best ridge is below 1e-6."""
 
 
 class SharedLaw(NamedTuple):
-    """Map from the coordinates of a case to the distribution of its error."""
+    """Map from the coordinates of a case to the distribution of its error.
+
+    The map first gives a signed CDF, which may decrease or leave [0, 1]. A projection makes it the
+    CDF of a distribution.
+    """
 
     landmarks: Landmarks
     grid: FloatArray

@@ -4,7 +4,7 @@
 pass over all cases         result of each chunk                     next step with all results
 ==========================  =======================================  ==========================
 :func:`.draw_sample`        cases with the smallest hashes           :func:`first_regression`
-:func:`.place_sums_of`      sums of each place around a regression   :func:`second_regression`
+:func:`.place_sums_of`      sums for each place, first regression    :func:`second_regression`
 :func:`.place_sums_of`      the same sums, second regression         :func:`start_laws`
 :func:`law_sums_of`         sums of the laws, by part                :func:`finish`
 ==========================  =======================================  ==========================
@@ -147,7 +147,10 @@ def basis_of(centred: Centred, sample: Sample, max_rank: int, law: int) -> Basis
 
 
 def start_laws(centred: Centred, sample: Sample, known: Basis, new: Basis) -> Started:
-    """Return the corrections of each place, the bases of both laws, and ranges of the sample."""
+    """Return all that the last pass needs: the corrections, the bases of both laws, and ranges.
+
+    The ranges are those of ensemble mean, standard deviation and covariates in the sample.
+    """
     seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample.cases)])
     return Started(centred, (known, new), seen)
 
