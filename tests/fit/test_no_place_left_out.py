@@ -160,7 +160,7 @@ def test_cross_validation_is_the_fit_of_each_split(monkeypatch):
 )
 def test_what_has_no_sums_is_refused_with_what_to_type(method, message):
     cases = "pool: 16 positions of 24 dates are 384 cases, more than the 300 that can be compared"
-    with pytest.raises(ValueError, match=f"{cases} one by one, which .*{message}"):
+    with pytest.raises(ValueError, match=f"{cases} one by one, a comparison that .*{message}"):
         HINDCAST.recal.fit(TRUTH, method, pool="station")
     with pytest.raises(ValueError, match=r"one by one.*learning from 22 cases to predict"):
         HINDCAST.recal.cross_validate(TRUTH, method, pool="station", by="block", blocks=12)
@@ -170,7 +170,10 @@ def test_what_has_no_sums_is_refused_with_what_to_type(method, message):
 
 def test_windows_are_whole_or_refused():
     assert HINDCAST.recal.fit(TRUTH, pool={"station": 11}).state.sizes["calibration"] == 11 * DATES
-    told = r"which windows need; use narrower ones, of at most 12 positions, or pool='station'"
+    told = (
+        r"a comparison that windows need; use narrower ones, of at most 12 positions, "
+        r"or pool='station'"
+    )
     with pytest.raises(ValueError, match=told):
         HINDCAST.recal.fit(TRUTH, xrecal.LinearPool(), pool={"station": 15})
     every = HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), pool={"station": 15})

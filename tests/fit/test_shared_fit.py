@@ -409,7 +409,7 @@ def test_cross_validation_is_the_fit_of_each_split():
         assert isinstance(fitted.variables["t2m"].method, SharedCKME)
         expected = fitted.crps(whole[0][test], whole[1])
         np.testing.assert_allclose(found[test], expected, rtol=1e-6)
-    with pytest.raises(ValueError, match="refit is not for pooled over station"):
+    with pytest.raises(ValueError, match="refit is not for a model pooled over station"):
         whole[0].recal.cross_validate(
             whole[1], by="rolling", every=5, refit=10, pool="station", output="crps"
         )

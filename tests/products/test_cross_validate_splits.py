@@ -220,7 +220,7 @@ def test_cases_in_excess_of_what_is_compared_count_by_split():
     assert found.isel(time=slice(30, None)).notnull().all()
     expected = by_hand(hindcast, truth, xrecal.EMOS(), "lon", recent)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    message = r"which windows need; use narrower .*\(learning from 760 cases to predict"
+    message = r"a comparison that windows need; use narrower .*\(learning from 760 cases to predict"
     with pytest.raises(ValueError, match=message):
         validate(hindcast, truth, METHODS["errors"], {"lon": 3}, {"by": "block", "blocks": 20})
 

@@ -242,7 +242,8 @@ def _complex(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 def _red_noise(rng: np.random.Generator, shape: tuple[int, ...], memory: complex) -> Any:
     """Return autoregressive series of variance 1 along the first dimension.
 
-    If ``memory`` is complex, so are the series: real and imaginary parts have variance 1.
+    Each value is ``memory`` times the value before it, plus noise. If ``memory`` is complex, the
+    series are complex, and their real and imaginary parts have variance 1.
     """
     noise = _complex(rng, shape) if isinstance(memory, complex) else rng.standard_normal(shape)
     noise[1:] *= np.sqrt(1 - abs(memory) ** 2)

@@ -88,7 +88,10 @@ def parsed(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(given: pd.DataFrame) -> pd.Series:
-    """Return labels of output types; levels become numbers, others if all of them are numbers."""
+    """Return labels of output types; levels of quantiles become numbers.
+
+    Samples and thresholds become numbers if all labels of their output type are numbers.
+    """
     labels = given[ID].astype(object)
     labels = labels.where(labels.isna(), labels.astype(str))
     for kind in ("quantile", "sample", "cdf"):

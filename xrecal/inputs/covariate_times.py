@@ -101,8 +101,8 @@ def _refuse_later(
     """Raise ValueError if a coordinate of a covariate has dates after the starts of forecasts.
 
     The function accepts such dates from a covariate with ``known="valid"``. If ``known`` is
-    missing, the function accepts such dates in a coordinate ``valid_time``, or in a coordinate that
-    the forecasts have, too, because the covariate may be a forecast.
+    missing, the covariate may be a forecast: the function then accepts such dates in a coordinate
+    ``valid_time``, and in any coordinate whose name is also that of a coordinate of the forecasts.
     """
     beside = times.roles.obj.coords
     for name, dates in Roles(value).times.items():

@@ -127,8 +127,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
 
     With ``by_day`` it is the fraction of a year of 365 days, so that a calendar day has the same
     value in every year. Dates are valid times, or starts if labels do not give valid times. Starts
-    serve as well, because each lead has a fit of its own: within a fit, valid times are equally
-    long after the starts, apart from the lengths of months.
+    serve as well, because each lead has a fit of its own: within a fit, the time from start to
+    valid time is the same, except that months differ in length.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.roles, dim)
@@ -197,7 +197,7 @@ def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
-    """Repeat, for each case, a covariate that differs only between pooled positions."""
+    """Repeat, for each case, a covariate that lacks the dimension of the cases."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 

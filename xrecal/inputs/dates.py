@@ -200,7 +200,7 @@ def _standard_dates(dates: Any) -> CaseAxis:
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
-    """Return the dates of cftime objects; their calendar gives the length of the years."""
+    """Return years, seasons and days of cftime dates; their calendar gives the length of a year."""
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
     parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]

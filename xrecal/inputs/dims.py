@@ -14,7 +14,7 @@ from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
-"""One dimension, several dimensions, or None for the usual dimension."""
+"""One dimension, several dimensions, or None, whose meaning depends on the function."""
 
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
 

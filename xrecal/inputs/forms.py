@@ -53,7 +53,8 @@ PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Names of the arrays that a :class:`Form` may have; all but the first are optional."""
 
 VECTOR = "vector_"
-"""Prefix of the names of arrays in a joint fit; each array has the members of one variable."""
+"""Prefix of the names of arrays in a joint fit, which takes several variables together; each array
+has the members of one variable."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ class Form:
     continuous: Continuous | None = None
     """Continuous distribution of a weighted ensemble; None if the CDF is a step function."""
     vector: tuple[xr.DataArray, ...] = ()
-    """Members of all variables of a joint fit, including this one; empty for a fit to one
-    variable."""
+    """Members of each variable, including this one, in a joint fit to several variables; empty in
+    a fit to one variable."""
 
     @property
     def traits(self) -> Traits:

@@ -25,7 +25,7 @@ PLACE_NAMES = (
 """Names of coordinates that identify a place; the CF attribute ``cf_role`` marks others."""
 
 NUMBERS = ("number", "length", "month")
-"""Kinds of labels that are numbers: without a unit of time, lengths of time, and whole months."""
+"""Kinds of labels that are numbers: plain numbers, lengths of time, and whole months."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds of labels that give positions of places."""
@@ -49,7 +49,7 @@ class Identity:
     own: bool = False
     """True for the labels along the dimension, False for another coordinate."""
     counts: bool = False
-    """True for the labels 0, 1, 2, ... or 1, 2, 3, ..., which fit any order of places."""
+    """True for the labels 0, 1, 2, ... or 1, 2, 3, ..., which may only count the places."""
 
     @property
     def drop(self) -> list[str]:
@@ -203,7 +203,8 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
 def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:
     """Return the latitudes, longitudes or both along a dimension as an identity of places, or None.
 
-    If the coordinates have two dimensions, the identity has the mean point of each row.
+    If the coordinates have a second dimension, the identity has, for each position along ``dim``,
+    the mean of the points along the second dimension.
     """
     angles = {
         kind: c

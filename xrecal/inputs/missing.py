@@ -4,8 +4,9 @@ A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`
 A value is also missing if its absolute value is above 900, and more than a million times the
 largest absolute value among other values, unless all other values are 0. The call decides which
 other values count. With a model, these are all values that the model has seen. In a fit, they are
-members and observations of the same place. In another call, they are the values of all cases if
-these are in memory, and of the same case if they are lazy. So results do not depend on chunks.
+members and observations of the same place. In another call, they are all values if the
+values are in memory, and the values of the same case if the values are lazy. So results do not
+depend on chunks.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Pairs:
     note: str | None
     """Remark on units, valid times and places; None without a remark."""
     pool: Pool | None = None
-    """Pooled positions, from whose cases one fit learns; None if each location has its own fit."""
+    """Places or leads whose cases are pooled; None if each fit learns from one location alone."""
     leads: MatchedLeads | None = None
     """Number of matched cases at each lead, if there are leads."""
     by_position: str | None = None
@@ -241,9 +241,9 @@ def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> Non
 def _at_cases(
     form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
-    """Return observations at the cases of forecasts, the number of matches, and more.
+    """Return observations at the cases of forecasts, two counts and a remark on valid times.
 
-    The other values are the numbers of matches at each lead, and a remark on valid times.
+    The counts are the number of matches, and the number of matches at each lead.
     """
     roles, forecasts = form.roles, form.roles.obj
     times = read_times(roles, dim, name=name) if roles.has_times_beside(dim) else None

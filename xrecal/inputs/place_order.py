@@ -65,8 +65,9 @@ def _hashes(labels: Sequence[xr.DataArray], n: int) -> npt.NDArray[np.uint64]:
 
 
 def _texts(label: xr.DataArray) -> list[bytes]:
-    """Return labels (n,) as bytes: numbers in steps, lengths and dates in seconds, others as text.
+    """Return labels (n,) as bytes; labels other than numbers, lengths and dates become text.
 
+    Numbers are counted in multiples of ``STEP``, and lengths of time and dates in seconds.
     A longitude and a latitude with the same number get different bytes.
     """
     is_longitude = LONGITUDE.fits(label.name, label)

@@ -33,9 +33,9 @@ class Pool:
     """Sizes of a window around each location: the fit of the location learns from the positions in
     this window. None if one fit learns from all positions."""
     taken: tuple[int, ...]
-    """Numbers of the positions that a fit learns from: all positions, or those in the window.
-    Along the last dimension, successive positions have successive numbers. The numbers are sorted
-    by the labels of the positions, so results do not depend on the order of positions."""
+    """Flat indices, the last dimension fastest, of the positions that a fit learns from: among all
+    positions or, with windows, among those in the window. The indices are sorted by the labels of
+    the positions, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
 
@@ -91,7 +91,8 @@ class Pool:
             )
         raise ValueError(
             f"pool: {len(self.taken)} positions of {n_dates} dates are {self.n_cases(n_dates)} "
-            f"cases, more than the {MAX_POOLED} that can be compared one by one, which {why}"
+            f"cases, more than the {MAX_POOLED} that can be compared one by one, a comparison "
+            f"that {why}"
         )
 
     @property

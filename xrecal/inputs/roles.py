@@ -183,8 +183,9 @@ class Roles(Generic[Labels]):
     def leads(self) -> list[Hashable]:
         """Candidates for the dimension of the leads.
 
-        The first rule that finds a dimension counts: it has the CF standard name of leads; or valid
-        times lie along it and the dimension of the cases; or :func:`is_lead` accepts its labels.
+        The function looks first for dimensions with the CF standard name of leads. If there are
+        none, it looks for dimensions along which, together with that of the cases, valid times lie,
+        and then for dimensions whose labels :func:`is_lead` accepts.
         """
         return self._leads_of(self.cases)
 

@@ -313,9 +313,10 @@ def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) ->
 def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None) -> bool:
     """Return whether labels along ``dim`` are valid times rather than starts.
 
-    If a coordinate over ``dim`` and ``lead`` holds valid times, the labels are starts. If it holds
-    starts instead, the labels are valid times if these starts differ from lead to lead. Otherwise
-    the CF standard name and the name of the labels decide.
+    If a coordinate over ``dim`` and ``lead`` holds valid times, the labels are starts. If a
+    coordinate over ``dim`` and ``lead`` holds starts, the labels are valid times if these starts
+    differ from lead to lead, and otherwise starts. Without such a coordinate, the CF standard name
+    and the name of the labels decide.
     """
     obj = roles.obj
     if dim is None or dim not in obj.coords:
@@ -369,7 +370,7 @@ def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
     warn_once(
         f"{given.name} of {name} contradicts its starts and leads: {lead} {first[3]} "
         f"{obj[lead].attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
-        f"{first[2]}. Starts and leads count. If {given.name} is right, use "
+        f"{first[2]}. xrecal uses starts and leads. If {given.name} is right, use "
         f"{name}.drop_vars({lead!r})".replace("  ", " ")
     )
     return {given.name: later.assign_attrs(given.attrs).variable}

@@ -44,8 +44,8 @@ def look_up(
     -------
     tuple or None
         Observations, NaN for missing ones; the number of forecasts with an observation, at the lead
-        with most observations; this number at each lead, if leads are a dimension; a remark on
-        valid times. None if observations must be matched by label.
+        with most observations; the numbers of such forecasts at each lead, if leads are a
+        dimension; a remark on valid times. None if observations must be matched by label.
 
     Raises
     ------

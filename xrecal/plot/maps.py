@@ -122,11 +122,11 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, at most 5 % of the
-    locations with a dot are calibrated. A test by resampling can reject at a single location only
+    locations with a dot are calibrated. A test by resampling can reject at one location alone only
     if the number of resamples is at least 20 times the number of locations. ``forecast.recal.plot``
     uses the test that allows for serial dependence, as ``summary`` does; ``skce_test`` by default
     assumes that cases are independent. The t-test of :func:`skill_map` allows for autocorrelation,
-    but it is for a mean of differences of scores, and the SKCE is a mean over pairs of cases.
+    but it does not suit the SKCE, which is a mean over pairs of cases.
 
     Examples
     --------

@@ -27,8 +27,8 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e3
-"""Lower end of the axis, and the largest ratio of its upper end to the higher one of the limits for
-an alarm and for a change."""
+"""Lower end of the axis, and its largest upper end as a multiple of the highest dashed line: the
+limit for an alarm or for a change."""
 
 FOR_LEGEND = 0.12
 """Margin above the curves, as a share of the height of the axis."""

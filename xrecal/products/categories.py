@@ -289,7 +289,7 @@ def with_edges(
         bound = bounds.pad({CATEGORY: width}, constant_values=value)
         if bound.chunks is not None:
             bound = bound.chunk({CATEGORY: -1})
-        text = {"long_name": f"{end} edge of the category, which {membership} to it", **units}
+        text = {"long_name": f"{end} edge, which {membership} to the category", **units}
         order = [d for d in result.dims if d in bound.dims]
         coords[f"{prefix}{end}_edge"] = xr.Variable(order, bound.transpose(*order).data, text)
     return result.assign_coords(coords)
@@ -333,7 +333,10 @@ def labels_of_numbers(edges: np.ndarray) -> list[str]:
 def _climatology_edges(
     source: Recalibrated, levels: FloatArray, window: float | None
 ) -> xr.DataArray:
-    """Edges: quantiles of past observations at each location, with ``window`` near each date."""
+    """Edges: quantiles of the past observations at each location.
+
+    With ``window``, only observations near the calendar day of the forecast count.
+    """
     form, fitted = source.form, source.fitted
     season = None if window is None else _season(form, fitted, window)
     dates, position = None, None

@@ -64,13 +64,16 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Put the n quantiles of each forecast in the order of the past observations at ``slots``."""
+    """Put the n quantiles of each forecast in the order of the past observations of n cases.
+
+    ``slots`` are the positions of these cases among all past cases.
+    """
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 
 
 def check_coherence(coherence: Coherence, template: Template) -> None:
-    """Raise ValueError if the coherence is unknown, or a template is given that it cannot use."""
+    """Raise ValueError if the coherence is unknown, or does not use the given template."""
     if coherence not in get_args(Coherence):
         raise ValueError(
             f"coherence is {coherence!r}; give one of {list(get_args(Coherence))}, or None for "

@@ -43,8 +43,8 @@ class Drawn:
     """Calibration cases drawn as members of forecasts."""
 
     slots: xr.DataArray
-    """Positions of the drawn cases among the calibration cases: along ``PICK`` and, if there are
-    several forecasts, along the dimension of the forecasts."""
+    """Positions of the drawn cases among the calibration cases: along the dimension ``PICK``
+    and, if there are several forecasts, along the dimension of the forecasts."""
     fitted: FittedVariable
 
     def labels(self, member: Hashable) -> dict[str, xr.DataArray]:
@@ -130,7 +130,7 @@ class TotalTask(PredictTask):
 
 
 def _totals(source: Recalibrated) -> xr.DataArray:
-    """Weights of the past cases, added up over all locations of each case."""
+    """Weights of the past cases for each new case, added up over all locations."""
     form, fitted = source.form, source.fitted
     return total(
         TotalTask(fitted, weights_of),

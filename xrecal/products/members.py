@@ -27,10 +27,10 @@ from .source import Source, check_count, reduce
 def members_of(
     distribution: Distribution, cases: IntArray, *location: IntArray, levels: FloatArray, seed: int
 ) -> tuple[FloatArray, ...]:
-    """Put n quantiles of each forecast in a random order, another for each case and location.
+    """Put n quantiles of each forecast in a random order that differs by case and location.
 
-    The seed and the numbers of the case and of the location determine the order. The arrays
-    ``location`` (L, T), for T cases at L locations, add up to the number of the location.
+    The seed and the numbers of the case and of the location determine the order. The number
+    of the location is the sum of the arrays ``location`` (L, T), for T cases at L locations.
     """
     from xrecal.arrays import shuffled_members
 

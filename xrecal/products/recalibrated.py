@@ -173,7 +173,7 @@ class Recalibrated:
         return numbers_of(self.form, self.fitted.dim, self.fitted.selected)
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """Result; if the user's forecast has a single lead or place, without this dimension."""
+        """Result, without the dimension of leads or places if the forecast has a single one."""
         assert self.forecast is not None
         return as_given(result, self.fitted, self.forecast)
 

@@ -87,8 +87,8 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
     pairs, axis = prepared.pairs, prepared.axis
     if prepared.shared is not None:
         raise ValueError(
-            f"refit is not for {pairs.pool} by one fit of more than {MAX_POOLED} cases; leave "
-            "refit out, for a new fit each time"
+            f"refit is not for a model {pairs.pool} by one fit of more than {MAX_POOLED} cases; "
+            "leave refit out, for a new fit each time"
         )
     of = splits.options
     n_each = 1 if pairs.pool is None else len(pairs.pool.taken)

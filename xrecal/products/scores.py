@@ -107,8 +107,8 @@ def score_entry(
 
     The command offers all scores of the table as ``--score``. ``cross_validate`` offers, as
     ``output=``, those that give each case a score. ``name`` is the name in the table, by default
-    that of the function; the other parameters are fields of :class:`ScoreEntry`. The decorated
-    function explains wrong calls.
+    that of the function; the other parameters are fields of :class:`ScoreEntry`. If a call
+    has wrong arguments, the error of the decorated function explains them.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -166,8 +166,8 @@ def pit_of(
 ) -> tuple[FloatArray, ...]:
     """PIT values (L, T) of T cases at L locations, drawn at random within jumps of the CDF.
 
-    The seed and the numbers of case and location determine the random numbers. The arrays
-    ``location`` (L, T) add up to the number of the location. With ``augmented``, the observation
+    The seed and the numbers of case and location determine the random numbers. The number of
+    the location is the sum of the arrays ``location`` (L, T). With ``augmented``, the observation
     becomes a further member of the plain ensemble.
     """
     if augmented:
@@ -469,7 +469,7 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations at the single lead or place of a forecast, as a dimension of length one.
+    """Observations at the single lead or place of a forecast, in a dimension of length one.
 
     Observations that have no such label stay as they are: they are for all places, or lie along
     valid times.
@@ -493,7 +493,7 @@ def score_variables(
     member_dim: Hashable | None,
     text: Score,
 ) -> Labelled:
-    """Score every pair of variables and average over ``dim``."""
+    """Score each forecast variable by its observations, and average over ``dim``."""
     results: dict[Hashable, xr.DataArray] = {}
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     remark = None

@@ -66,7 +66,7 @@ class Source(Protocol):
         """Numbers of the case and of the location, which determine the random order of members."""
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """Result with the dimensions of the user's forecast, such as no lead for a single lead."""
+        """Result without dimensions that the user's forecast lacks, for example that of leads."""
 
 
 S = TypeVar("S", bound=Source)
