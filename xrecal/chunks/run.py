@@ -33,8 +33,8 @@ Task: TypeAlias = Callable[..., Named]
 """A task: a function with an argument ``group={name: array}`` for each group of its inputs."""
 Inputs: TypeAlias = Mapping[str, Mapping[Any, tuple[Array, Sequence[Hashable]]]]
 """Arrays by group and name, each with its core dimensions: the axes after the axis of places. All
-other dimensions are looped dimensions: a task runs over all positions along them, its places. The
-first array must have all looped dimensions, except those of ``EACH``."""
+other dimensions are looped dimensions; each position along them is a place. The first array must
+have all looped dimensions, except those that ``EACH`` represents."""
 Outputs: TypeAlias = Mapping[Any, tuple[Mapping[Hashable, int], npt.DTypeLike]]
 """Descriptions of results by name: core dimensions with their sizes, and the type."""
 
@@ -46,7 +46,7 @@ OF_PLACE = "of_place"
 never on a GPU."""
 
 INSIDE = "inside"
-"""Argument of a task on overlapping chunks: a mask of the positions in the chunk itself."""
+"""Argument of a task on overlapping chunks: a mask of the positions that need results."""
 
 
 def run(

@@ -42,8 +42,8 @@ Chosen: TypeAlias = FitArrays | None
 """Settings that a fit takes as chosen already; with None, the fit chooses them itself."""
 
 CHOSEN_FROM = "chosen_from"
-"""Key of a number in parameters and choices: from the losses of how many places the settings of a
-place were chosen."""
+"""Key in parameters and choices. Its value is the number of places whose losses determined the
+settings of a place."""
 
 N_HELD_OUT = 100
 """Number of quantiles that represent a held-out forecast when a pool learns the weights of its
@@ -352,7 +352,7 @@ class Method(ABC):
 
     @property
     def alone(self) -> Method:
-        """The method; for a pool, without the component that all places share."""
+        """The method itself, or the pool without the component that all places share."""
         return self
 
     @property

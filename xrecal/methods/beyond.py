@@ -102,7 +102,7 @@ size stays in the cache of the processor, which saves time."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Extend the cases and the components of members by those of tails, whose case is -1 (none)."""
+    """Append the members of tails to the cases (-1: no case) and the components of all members."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS

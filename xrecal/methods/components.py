@@ -362,10 +362,11 @@ class Forecasting:
         return novelty
 
     def novelty(self) -> FloatArray:
-        """Return the novelty (L, T) of forecasts that the judge of the pool computes.
+        """Return the novelty (L, T) of forecasts.
 
-        See :func:`judge_of`. If the judge has no fit at a place, as with a short record, the shared
-        component computes the novelty. Novelty is 0 if no component can compute it.
+        The judge of the pool computes the novelty, see :func:`judge_of`. If the judge has no fit at
+        a place, as with a short record, the shared component computes the novelty. Novelty is 0 if
+        no component can compute it.
         """
         judge = judge_of(self.components)
         asked = [c for c in self.components if c is judge or c.method.by_sums]
@@ -400,7 +401,10 @@ def leave_alone(
     where: npt.NDArray[np.bool_],
     components: Sequence[bool],
 ) -> None:
-    """Give one component all weight and remove tails, at the locations marked in ``where`` (L,)."""
+    """Remove tails and change weights, at the locations marked in ``where`` (L,).
+
+    The component marked in ``components`` gets all weight.
+    """
     state["pool_weight"][where] = components
     for name in FITTED:
         if name in state:

@@ -72,8 +72,8 @@ class Errors(NamedTuple):
         """Return the stored errors and the errors of one more case.
 
         ``said`` has J quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
-        predictors of its error. ``known`` is the number of cases that were known when the new case
-        was issued.
+        predictors of errors in this case. ``known`` is the number of cases that were known when
+        this case was issued.
         """
         from xrecal.arrays.online.corrections import normal_scores
 
@@ -96,7 +96,10 @@ class Errors(NamedTuple):
         known: int,
         bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
-        """Return quantiles (T, J) of corrected experts, by errors of the first ``known`` cases."""
+        """Return quantiles (T, J) of corrected experts.
+
+        The corrections are learned from stored errors among the first ``known`` cases.
+        """
         from xrecal.arrays.online.corrections import corrected, corrections
 
         end = int(np.searchsorted(self.case, known))

@@ -36,8 +36,8 @@ N_LEVELS = 100
 """Number of quantiles that an expert forecasts."""
 
 WINDOWS = (30, 60, 120)
-"""Three fast experts fit EMOS to the last verified cases: the number of cases of each of these
-experts."""
+"""Three fast experts fit EMOS, each to another number of the last verified cases. These are the
+three numbers."""
 
 N_ERRORS = 91
 """How many of the last errors a fast expert adds to the ensemble mean. If cases are daily, these

@@ -175,7 +175,7 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
 
 
 def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return a warning: fits predict ``near`` cases, and have learned from a case within a week."""
+    """Return a warning that fits predict ``near`` cases after learning from their neighbours."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, so they may score too well: use ",

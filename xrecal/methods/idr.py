@@ -56,7 +56,10 @@ class IDR(Settings):
     shares_members = True
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters: index of each case, coefficients, and values of past ensembles."""
+        """Return the parameters: index of each case, coefficients, and values of past ensembles.
+
+        The index is the number by which the method orders cases.
+        """
         return {
             "index": Parameter("index of each case", True, dims={"calibration": -1}),
             "index_coefficient": Parameter(
@@ -70,7 +73,10 @@ class IDR(Settings):
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Compute the index of the cases; the isotonic regression runs with each new forecast."""
+        """Compute the index of the cases: the number by which the method orders them.
+
+        The isotonic regression runs with each new forecast.
+        """
         from xrecal.arrays.baselines.idr import fit_index
 
         assert cases.forecasts is not None
@@ -91,7 +97,7 @@ class IDR(Settings):
         }
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Compute the index of the added cases, with the coefficients of the fit."""
+        """Compute the index of added cases with the coefficients of the fit; see :func:`_index`."""
         assert added.forecasts is not None
         features = added.covariates.features(self.covariates).values
         mean, variance = moments(added.forecasts)

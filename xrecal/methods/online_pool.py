@@ -62,11 +62,11 @@ from .shared_ckme import SharedCKME, as_shared
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 FORMER = "former_"
-"""Prefix of the names of parameters from the last fit but one of the slow experts (those that the
-method refits only at intervals)."""
+"""Prefix of the names of parameters from an earlier fit of the slow experts: the fit before their
+last fit. The method refits slow experts only at intervals."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
-"""Names of dimensions: strategies, strategies that have a score, experts, and quantile levels."""
+"""Names of dimensions: ways to weight experts, ways that have a score, experts, and levels."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
 """Names of the dimensions of stored errors. The pool learns corrections of experts from these
@@ -89,7 +89,7 @@ class OnlinePool(Settings):
     Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
     the experts' quantiles. If the variable has a bound, the probability of the bound is an average
     of the experts' probabilities. Bernstein online aggregation [1]_ computes the weights at each
-    level, and smooths the weights over the levels [2]_. The aggregation forgets past cases at three
+    level, from regrets smoothed over the levels [2]_. The aggregation forgets past cases at three
     rates, and the weights at each rate are a strategy. One more strategy gives all the weight to
     the pool. The issued forecast averages the strategies; a strategy with a smaller CRPS gets a
     larger weight. Before the first case the experts have equal weights. Only the raw forecast has a
@@ -298,7 +298,7 @@ class OnlinePool(Settings):
             "last_learned": last("last case from which weights were learned"),
             "last_fitted": last("last case of the last fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case of the last fit but one of slow experts", for_updates=True
+                "last case of the fit of slow experts before the last", for_updates=True
             ),
             **slow,
             **former,

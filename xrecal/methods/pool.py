@@ -260,7 +260,7 @@ class LinearPool(Settings):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components. The pool learns the weights of all from held-out forecasts."""
+        """Number of components; the pool learns all their weights from held-out forecasts."""
         return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:

@@ -69,7 +69,7 @@ def with_season_in_doubt(
     """Multiply weights (L, C) by the share ``trust`` (L,), for components with the season only.
 
     The components without the season get the lost weight. Each gets a part in proportion to its
-    weight in a pool of only these components, as the ``scores`` (L, C, C) determine this weight.
+    weight in a pool of only these components; the ``scores`` (L, C, C) determine this weight.
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

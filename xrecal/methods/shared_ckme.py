@@ -194,8 +194,8 @@ class SharedCKME(Method):
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
         """Return the part and the weight of each of n cases or dates, and the folds.
 
-        There are at most five folds, which consist of one or more parts. If the folds of the
-        settings are years, each fold has whole years.
+        There are at most five folds, which consist of one or more parts. If the setting
+        ``folds`` makes folds of years, each fold has whole years.
         """
         from xrecal.arrays.ckme.folds import gap_axis
         from xrecal.arrays.shared.folds import folds_of, parts_of

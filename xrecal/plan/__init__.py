@@ -1,1 +1,1 @@
-"""Plans: tasks, memory and time of a fit or a product, before any work."""
+"""Plans: tasks, memory and time of a fit, or of a product such as quantiles, before any work."""

@@ -139,7 +139,7 @@ def _matrices(method: Method, n_cases: int) -> int:
 
 @dataclass(frozen=True)
 class Setup:
-    """Method, form and sizes that determine the time of the work at one location."""
+    """Facts that determine the time of the work at one location, such as method and sizes."""
 
     method: Method
     kind: Kind

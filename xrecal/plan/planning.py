@@ -1,4 +1,7 @@
-"""Estimate the tasks, memory and time of fits and products without reading any values."""
+"""Estimate the tasks, memory and time of fits, and of products such as quantiles.
+
+The estimates need no values of the user's data.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,9 @@ class TaskPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Tasks, memory and time of a fit, a cross-validation or a product; prints as a table.
+    """Tasks, memory and time of a fit, a cross-validation or a product such as quantiles.
+
+    A plan prints as a table.
 
     Attributes
     ----------

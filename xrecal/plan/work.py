@@ -1,4 +1,4 @@
-"""Planned work: a fit, the splits of a cross-validation, or a product."""
+"""Planned work: a fit, the splits of a cross-validation, or a product such as quantiles."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def work_of_fit(
 
 
 def work_of_shared_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> Work:
-    """Return the work of one fit to many places, in passes over chunks of any places and dates."""
+    """Return the work of one fit to many places, which reads the cases several times in chunks."""
     from xrecal.arrays.shared.packed import GRID
 
     pairs, method, form = prepared.pairs, as_shared(prepared.method), prepared.pairs.form
