@@ -1,4 +1,4 @@
-"""Options of commands; the default of an option is that of the Python function."""
+"""Options of commands; an option has the default of the parameter of the Python function."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ ADDED_MEMBER = "xrecal_added_member"
 """Dimension of the members of the added cases."""
 
 DATES = ("year", "season", "days", "month_day", "day")
-"""Fields of a :class:`CaseAxis` (dates of cases) that :func:`join_axes` joins. It leaves out the
-field ``step``, because joining changes the numbers of the time steps."""
+"""Fields of a :class:`CaseAxis` (dates of cases) that :func:`join_axes` joins. The field ``step``
+is not among them, because joining changes the numbers of the time steps."""
 
 
 @dataclass(frozen=True)

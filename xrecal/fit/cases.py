@@ -88,10 +88,11 @@ def without_absurd(
 ) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
     """Replace absurdly large members (L, n, m) and observations (L, n) by NaN.
 
-    The last result marks the locations (L,) with such values. The function compares values with the
-    ``largest`` (L,) value that a model has seen, or by default with one another. If forecasts are
-    vectors, the function compares a value only with values of its own array, because variables may
-    have different units. Arrays on a GPU stay unchanged.
+    The last result marks the locations (L,) with such values. ``largest`` (L,) has the largest
+    absolute value that a model has seen at each location; by default the function compares each
+    value with all other values of the location. If forecasts are vectors, the function compares a
+    value only with values of its own array, because variables may have different units. Arrays
+    on a GPU stay unchanged.
     """
     own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
     arrays = [*(parts[name] for name in own), *observed]
@@ -142,7 +143,10 @@ def usable_cases(
 
 
 def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data type of each stored part of forecasts; quantiles are stored with weights."""
+    """Return the data type of each part of forecasts that the state stores.
+
+    For quantiles, the state stores weights in place of levels.
+    """
     types = {name: part.dtype for name, part in parts.items() if name != "levels"}
     return types | ({"weights": types["loc"]} if "levels" in parts else {})
 
@@ -241,7 +245,9 @@ def in_blocks(
     n_cases: int,
     shape: tuple[int, int],
 ) -> Iterator[list[FloatArray]]:
-    """Yield products (l, T, ...) of forecasts for one block of l locations after another.
+    """Yield results (l, T, ...) of ``products`` for one block after another.
+
+    l is the number of locations of the block, and T is the number of forecasts at each location.
 
     A block is a group of locations, so small that the weights of its forecasts fit into the
     workspace, a fixed number of bytes. If one location has too many forecasts for that, the

@@ -56,7 +56,7 @@ NOTHING: Named = MappingProxyType({})
 
 
 class Recording(Protocol):
-    """A task on a chunk of places that can also compute common regrets in the first pass."""
+    """A task on a chunk of places; in the first pass, it can also compute common regrets."""
 
     @property
     def method(self) -> Method:

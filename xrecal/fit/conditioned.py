@@ -38,7 +38,10 @@ def checked(
 
 
 def names_in(given: Given) -> tuple[str, ...]:
-    """Return the names of all given covariates; a forecast has two, for its mean and its spread."""
+    """Return the names of all given covariates.
+
+    A covariate that is a forecast has two names, for its mean and for its spread.
+    """
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 

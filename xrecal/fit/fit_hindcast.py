@@ -171,9 +171,9 @@ def fit(
     If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
     as far as its record determines these. The fit learns the errors around the centre, in units of
     the spread, from all places together. These errors depend on the shape of the forecast, on
-    covariates, and on coordinates of the places (latitude, longitude, height, lead), which the fit
-    reads. Dask may cut hindcast and observations along cases and places. The members of the result
-    are 200 quantiles of equal mass. They lie within the range of the errors, so there are no tails.
+    covariates, and on coordinates of the places (latitude, longitude, height, lead). Hindcast and
+    observations may have several Dask chunks along cases and places. The members of the result are
+    200 quantiles of equal mass. They lie within the range of the errors, so there are no tails.
     The same model also recalibrates forecasts at places that were not in the hindcast, if the
     forecast has their coordinates. The array ``record`` of the state describes the record of each
     place: long enough, shorter than ``min_samples``, missing, or unlike all others. A record unlike
@@ -228,7 +228,7 @@ def fit_group(
     min_samples: int,
     choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
-    """Fit one variable, or the variables of a joint fit, which differ only in their observations.
+    """Fit one variable, or the variables of a joint fit; return fitted variables by name.
 
     ``observed`` has the attributes of the observations by variable.
     """
@@ -413,7 +413,7 @@ def _with_shared(
     pool: Pool,
     members: NamedMembers | None,
 ) -> Prepared:
-    """Prepare the pool of each place: components of its own, and one that all places share."""
+    """Prepare a pool of methods at each place, with a component that all places share."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)

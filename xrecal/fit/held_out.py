@@ -142,7 +142,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """For each observation, the position in time of the first case issued with knowledge of it.
+    """For each observation, the first case (numbered in order of time) issued once it is known.
 
     None unless the model learns from cases as they verify.
     """
@@ -238,7 +238,7 @@ class HeldOut:
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """For each fit, return joint choices of places and weights of models, from its cases."""
+        """Return joint choices of places, and weights of named models, from each fit's cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -300,9 +300,9 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Return the number of each case and of each location in the order of the user's hindcast.
+        """Return numbers of cases and of locations, counted in the order of the user's hindcast.
 
-        The function sorts the numbers of cases by time.
+        The array of cases is in the order of time.
         """
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)

@@ -84,7 +84,7 @@ class Together:
         return kind.reshape(shape), sample.reshape(shape)
 
     def _of_group(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Do the work of :meth:`among` for the P places at one position of the leading axes."""
+        """Do the work of :meth:`among` for a group of P places that differ only along ``dims``."""
         n_cases = facts["n_cases"]
         enough = n_cases >= max(min_samples, 2)
         kind, sample = np.full(n_cases.size, -1, np.int8), np.zeros(n_cases.size, np.bool_)

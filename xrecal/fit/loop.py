@@ -41,9 +41,9 @@ numbers of the cases in the order of time (L, T), raw forecasts (L, T, m), and t
 
 
 class Fold(NamedTuple):
-    """A method, and the positions in time of its training cases and of the cases to predict.
+    """A method, its training cases, and the cases to predict.
 
-    If cases are pooled, these are the positions of their dates.
+    Cases are given by their numbers in the order of time; pooled cases, by those of their dates.
     """
 
     method: Method
@@ -83,7 +83,8 @@ class Wanted:
 
     reduction: Callable[..., tuple[FloatArray, ...]]
     takes: tuple[KnownName | int, ...]
-    """Arguments after the distributions: names of facts, or numbers of arrays among the extras."""
+    """Arguments that the reduction takes after the distributions: names of facts, or numbers of
+    arrays among the extras."""
     sizes: tuple[tuple[int, ...], ...]
     """Lengths of the last axes of each result."""
     dtypes: tuple[npt.DTypeLike, ...]
@@ -108,16 +109,16 @@ class _Model(NamedTuple):
 class _Block(NamedTuple):
     """Cases of a block, which is B fits that the loop makes together.
 
-    They are training cases, and served cases: those at the places that the fits forecast.
+    There are training cases, and served cases. Served cases are at places that the fits forecast.
     """
 
     cases: Cases
-    """(B, n k) training cases, sorted by date and then by position"""
+    """(B, n k) training cases of n dates at k positions, sorted by date and then by position"""
     served: Cases
     """(B t, n) cases at the t places that each fit forecasts"""
     known: tuple[FloatArray, FloatArray] | None
-    """Two arrays, for training cases and for served cases. Each has the position in time of the
-    first case that is issued after the observation of a case is known."""
+    """Two arrays, for training cases and for served cases. Each array has, for the observation of
+    each case, the number (in order of time) of the first case issued once it is known."""
     extras: Named
     """(B t, n, ...) further inputs of the reduction"""
     choices: Mapping[int, Named]
@@ -245,7 +246,7 @@ class LoopTask:
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
     ) -> _Block:
-        """Return training cases from arrays (B, n k, ...), and served cases from (B t, n, ...)."""
+        """Return a block from arrays of training cases and arrays of served cases."""
 
         def cases(of: Mapping[str, Named], axis: CaseAxis) -> Cases:
             arrays = of["forecasts"], of["observed"], of["covariates"]
@@ -262,7 +263,7 @@ class LoopTask:
         )
 
     def _reduced(self, block: _Block) -> list[FloatArray]:
-        """Return the results (B t, n, ...) of all rounds."""
+        """Return the results of all rounds for the served cases (B t, n) of the block."""
         results = self.wanted.empty(block.served.observations.shape)
         model: _Model | None = None
         for number, one in enumerate(counted(self.rounds)):
@@ -351,7 +352,7 @@ class LoopTask:
         )
 
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
-        """Return the results (B t, T, ...) for the cases that a round predicts.
+        """Return results (B t, T, ...) for the T cases that a round predicts at t places per fit.
 
         The function computes the weights of some fits at a time. If one fit has many forecasts, the
         function computes the weights of some of these forecasts at a time.

@@ -174,7 +174,10 @@ def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
 def _sums(
     core: Core, bias: xr.DataArray, together: Sequence[Hashable], n_members: int, what: str
 ) -> xr.DataArray:
-    """For each two models, multiply their errors and sum over places that choose together."""
+    """Return, for each two models, the sum of products of their errors.
+
+    The sum is over cases, and over places that choose together.
+    """
     from xrecal.arrays.baselines.named_members import sums_size
 
     alone = [d for d in core["members"][0].dims if d not in (*together, CASES, MEMBERS)]

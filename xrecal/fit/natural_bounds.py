@@ -67,7 +67,7 @@ UNSURE = "no value is negative, but recalibrated values may be (bounds=(0, None)
 def _may_have_bound(
     forecast: xr.DataArray, observed: xr.DataArray, *attrs: Mapping[Any, Any]
 ) -> bool:
-    """Return whether values suggest the bound 0, about which no attribute gives information.
+    """Return whether values suggest the bound 0 and no attribute contradicts this bound.
 
     Values suggest this bound if they are in memory, near 0 and never below 0.
 

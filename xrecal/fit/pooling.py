@@ -265,7 +265,7 @@ def of_fits(
     fits: IntArray,
     take: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
 ) -> dict[str, dict[Any, npt.NDArray[Any]]]:
-    """Return results of ``take`` for arrays (B, k, n, ...) at the k positions of some fits.
+    """Return results of ``take`` for arrays (B, k, n, ...) of n dates at the k positions of B fits.
 
     Results have the same groups and names as the arrays in ``given``.
     """
@@ -278,7 +278,7 @@ def of_fits(
 def _at_positions(
     array: npt.NDArray[Any], sizes: tuple[int, ...], positions: IntArray, fits: IntArray
 ) -> npt.NDArray[Any]:
-    """Return an array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
+    """Return an array (B, k, n, ...) at the k positions of each of B fits; NaN beyond the edges."""
     of_fit = positions[fits % len(positions)]
     xp = namespace(array)
     flat = array.reshape((len(array), math.prod(sizes), *array.shape[1 + len(sizes) :]))

@@ -37,9 +37,9 @@ class Sharing(NamedTuple):
     features: FloatArray
     """(P, k) the k features of each of P places, in the order of the numbers of the places"""
     order: IntArray
-    """(P,) positions of the places in arrays, in the order in which the fit learns their cases"""
+    """(P,) index of each place in arrays (P, ...), in the order in which the fit learns places"""
     numbers: IntArray
-    """(P,) number of the place at each position"""
+    """(P,) number of the place at each index of such arrays"""
     sizes: Mapping[Hashable, int]
     """Sizes of the pooled dimensions."""
     together: Together | None
@@ -73,7 +73,7 @@ def fit_sharing(
     shared, n_places, n = given.method, *cases.observations.shape
 
     def by_date(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Reshape an array (P, n, ...) to (1, n P, ...)."""
+        """Reshape an array (P, n, ...) of P places and n dates to (1, n P, ...)."""
         return np.swapaxes(array[given.order], 0, 1).reshape((1, -1, *array.shape[2:]))
 
     of_place = np.column_stack([given.numbers, given.features[given.numbers]])

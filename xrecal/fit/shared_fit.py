@@ -75,7 +75,7 @@ CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 
 
 class SharedChunks:
-    """Cases of a hindcast in chunks of dates and places; methods make arrays of the state."""
+    """Cases of a hindcast in chunks of dates and places, from which a fit makes its state."""
 
     read_again = True
     """If true, Dask reads the chunks again for each pass, and does not keep them in memory."""
@@ -109,7 +109,7 @@ class SharedChunks:
         """Set the dates and places of the cases; ``first`` is the first array of the cases."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Arrays over dates for each function of a chunk, such as numbers and weights of dates."""
+        """Arrays over dates, such as numbers and weights of dates, for functions of a chunk."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}

@@ -159,14 +159,15 @@ class Turns(NamedTuple):
     """
 
     first: int
-    """How many dates, from the first on, the stored sums cover; observations there may come late"""
+    """The stored sums cover this many dates, from the first date on. Observations of these dates
+    may come late."""
     late: IntArray
     """Positions of dates that the stored sums cover and for which the update has cases"""
     needed: frozenset[int]
     """Counts of dates: the update computes the law whenever the sums cover so many dates. For each
     case to learn from, the set has the count of dates that were known when the case was issued."""
     kept: int
-    """How many dates, from the first on, the sums of the new state cover"""
+    """The sums of the new state cover this many dates, from the first date on."""
     n: int
     """Number of all dates"""
 

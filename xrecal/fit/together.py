@@ -28,8 +28,8 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest number of cases that the joint evidence counts as, when a place weighs it against its own
-evidence."""
+"""Largest weight of the joint evidence, as a number of cases, when a place mixes its own evidence
+with the joint evidence."""
 
 TOTAL = "total"
 """Name of the array with the number of cases of all places of a kind. The number is 0 if the search
@@ -225,10 +225,10 @@ class Spread:
         """Return choices (..., axes) at places (...), from tables of kinds and from own choices.
 
         Tables are (..., K, axes). If the search covered all places of a kind, each place mixes its
-        own evidence with the joint evidence. Its own evidence counts as its number of cases. The
-        joint evidence counts as the number of cases of the other places, but at most as ``OF_ALL``
-        cases. If the search covered only some places of a kind, all places of the kind get the
-        joint choices.
+        own evidence with the joint evidence. The weight of its own evidence is its number of
+        cases. The weight of the joint evidence is the number of cases of the other places, but at
+        most ``OF_ALL``. If the search covered only some places of a kind, all places of the kind
+        get the joint choices.
         """
         flat = kind.ravel()
         of_kind = {

@@ -218,8 +218,8 @@ def _forecasts(
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
     """Add the dimension of the starts to coordinates that may differ between files.
 
-    Such coordinates are the covariates of the model. In a file of a single start, they are also
-    coordinates of dates, such as the valid time.
+    The covariates of the model may differ. In a file of a single start, coordinates of dates, such
+    as the valid time, may differ too.
     """
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {

@@ -34,7 +34,7 @@ from .files import Source
 from .outcome import stem_of
 
 MARK = "cycle.json"
-"""File that marks the folder of a cycle; it has the hash of the user's fit, which runs update."""
+"""File that marks the folder of a cycle, with the hash of the fit that the last run has used."""
 
 STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
 MAIL = "status.txt"

@@ -24,7 +24,7 @@ TEMPERATURES = ("K", "degC", "degF")
 
 OUTERMOST = 3.1
 """Limit of the absolute value of normal scores (standard normal quantiles at the PIT). The monitor
-has the same limit: it treats all PIT values within 0.001 of 0 alike, and so for 1."""
+has the same limit: it treats all PIT values within 0.001 of 0 alike, and all within 0.001 of 1."""
 
 PRIOR = 10
 """Number of imaginary calibrated cases that an estimate of the spread adds to the real cases."""

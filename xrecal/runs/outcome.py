@@ -87,7 +87,7 @@ class Outcome:
     missing : dict from str to str
         Recent starts with incomplete forecasts, each with a text on missing leads or members.
     missing_starts : list of str
-        Recent starts that should exist by the usual time between starts, but have no forecast.
+        Recent starts without a forecast. The usual time between starts shows when starts are due.
     removed : list of str
         Names of models that the run has removed because of ``model_at``.
     notes : list of str

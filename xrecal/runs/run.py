@@ -294,8 +294,9 @@ class Run:
         Returns
         -------
         Dataset
-            The product ``NAME``, with ``NAME_novelty`` and ``NAME_beyond`` if ``model.apply``
-            returns these two. The Dataset is lazy if an input is lazy.
+            The product ``NAME``, with ``NAME_novelty`` and ``NAME_beyond`` (probability of values
+            far beyond the record) if ``model.apply`` returns these two. The Dataset is lazy if an
+            input is lazy.
         """
         product = Product(quantiles, members, exceedance, categories)
         product.require_one()

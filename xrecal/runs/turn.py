@@ -77,7 +77,10 @@ class Turn:
         """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
-        """Read the last start whose model comes from an earlier fit; record a new fit."""
+        """Read the last start whose model comes from an earlier fit.
+
+        If the hash ``digest`` shows that the fit is new, first write the hash to the folder.
+        """
         mark = self.folder.read_json(MARK)
         if mark.get("fit") == digest:
             self.after = mark["after"]

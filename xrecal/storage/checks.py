@@ -153,7 +153,10 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
 
 
 def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
-    """Raise ValueError unless leads have two labels or none, and the state has as many leads."""
+    """Raise ValueError unless leads are valid and the state has as many leads.
+
+    Valid leads have two labels (the first and the last lead) or none, and counts of at least 0.
+    """
     if leads is None:
         return
     counts = leads.n_matched
@@ -229,7 +232,7 @@ def _expected(
 
 
 def _range_of(parameter: Parameter, n: int) -> tuple[float, float]:
-    """Return the least and largest valid value of a parameter, for room for ``n`` cases."""
+    """Return the least and largest valid value of a parameter, in a state of ``n`` cases."""
     if parameter.flags:
         return 0, len(parameter.flags) - 1
     return (-1, n - 1) if parameter.of_slots else parameter.within

@@ -320,7 +320,7 @@ def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> No
     """Raise ValueError for an array with too many bytes or too many chunks."""
     sizes, of_chunks = [_whole(n) for n in shape], [_whole(n, 1) for n in chunks]
     if len(sizes) != len(of_chunks):
-        raise ValueError(f"has the shape {sizes} and chunks of another one, {of_chunks}")
+        raise ValueError(f"has the shape {sizes}, but chunks of the shape {of_chunks}")
     _require_bytes(sizes, n_bytes)
     n_chunks = math.prod(-(-n // size) for n, size in zip(sizes, of_chunks, strict=True))
     if allowed.chunks is not None and n_chunks > allowed.chunks:
