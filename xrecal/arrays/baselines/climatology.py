@@ -35,8 +35,9 @@ def climatology_weights(
         Number T of forecasts.
     features, new_features : Features, optional
         Covariates v of cases (L, n, k) and v' of forecasts (L, T, k). Weights are proportional to
-        the kernel ``exp(-sum p_k (v_k - v'_k)²)``, with p from ``joint_weights``. Without
-        covariates all known observations have the same weight.
+        the kernel ``exp(-sum p_k (v_k - v'_k)²)``. The function ``joint_weights`` computes the
+        factors p_k from the covariates of the past cases. Without covariates, all known
+        observations have the same weight.
 
     Returns
     -------

@@ -195,7 +195,7 @@ def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-d
 
 @inner
 def _moments(values):  # type: ignore[no-untyped-def]
-    """Return mean and standard deviation of values, which is 0 if they differ only by rounding."""
+    """Return mean and standard deviation; the latter is 0 if values differ only by rounding."""
     mean, square, largest = 0.0, 0.0, 0.0
     for value in values:
         mean += value / values.size

@@ -1,4 +1,4 @@
-"""Regression forest: each tree puts similar cases into one leaf; forecasts use their past errors.
+"""Regression forest: trees put similar cases into one leaf; a forecast uses the errors in its leaf.
 
 The trees learn errors around the location of EMOS (the "centre"), in units of the spread of EMOS.
 For the error of a case, the centre is fitted without this case. scikit-learn grows the trees. This
@@ -201,10 +201,10 @@ def forest_forecasts(
     Returns
     -------
     members, weights : array of float64, shape (L, T, n)
-        A member is the centre of the forecast plus a past error, in units of the spread. In each
-        tree, the cases in the same leaf as the forecast get equal weights, which sum to one. The
-        result has the means of these weights over trees; it is NaN if a predictor is missing. Cases
-        without an error have weight 0.
+        A member is the centre of the forecast, plus a past error times the spread of the forecast.
+        In each tree, the cases in the same leaf as the forecast get equal weights, which sum to
+        one. The result has the means of these weights over trees; it is NaN if a predictor is
+        missing. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)

@@ -123,7 +123,7 @@ def expectations(parts: Forecasts, y: FloatArray, theta: float) -> tuple[FloatAr
 
 
 def cross_expectations(parts: Forecasts, y: FloatArray, theta: float) -> FloatArray:
-    """Compute ``E l(Z_i, y_j)`` (n, q)."""
+    """Compute mean similarities (n, q) of draws from n forecasts to observations y (q,)."""
     loc, scale, weights = _filled(parts)
     order = np.argsort(y)
     rows = np.empty((y.size, len(weights)))
@@ -139,7 +139,7 @@ def cross_expectations(parts: Forecasts, y: FloatArray, theta: float) -> FloatAr
 
 
 def within_expectations(parts: Forecasts, theta: float) -> FloatArray:
-    """Compute ``E l(Z_i, Z'_j)`` (n, n)."""
+    """Compute mean similarities (n, n) of draws from n forecasts to each other."""
     loc, scale, weights = _filled(parts)
     within = np.empty((len(weights), len(weights)))
     if scale is not None:

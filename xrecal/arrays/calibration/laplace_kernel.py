@@ -33,7 +33,7 @@ FAR = 10.0  # from here on, the expansion of exp(x²) erfc(x) in 1/x² has all d
 def fill_within_points(
     z: Vector, weights: Vector, owner: Indices, theta: float, out: OutMatrix
 ) -> None:
-    """Compute ``E l(Z_i, Z'_j)`` (n, n) of forecasts with points (N,).
+    """Compute mean Laplace kernels (n, n) of independent draws from forecasts with points (N,).
 
     The owner of a point is the number of its forecast. The function goes through the points in
     ascending order, for some forecasts j at a time. It updates the sum of ``w exp((z' - base) /
@@ -67,7 +67,7 @@ def fill_within_points(
 
 @inner
 def _rise_and_fall(z: Any, theta: float) -> Any:
-    """Return ``exp((z - base) / theta)`` at each point, and a factor for the sum before it.
+    """Return ``exp((z - base) / theta)`` at each point, and a factor for the sum of earlier points.
 
     The base moves up from time to time, to prevent overflow. The factor is below 1 at points where
     the base moves, and 1 at all other points.
@@ -166,7 +166,7 @@ def _add(state: Any, row: Any, factor: float) -> None:
 def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> None:
     """Compute ``sum_{t < s} l(z_t, z_s) w_t + w_s / 2`` (S, n).
 
-    Points z (S,) have weights w (S, n).
+    Points z (S,) have weights w (S, n), and l is the Laplace kernel.
     """
     state = np.zeros(weights.shape[1])
     for s in range(z.size):
@@ -233,7 +233,7 @@ def fill_within_normals(
 def fill_cross_normals(
     loc: Matrix, scale: Matrix, weights: Matrix, y: Vector, theta: float, out: OutMatrix
 ) -> None:
-    """Compute ``E l(Z_i, y_j)`` as an array (q, n), for n mixtures of k normals and y (q,)."""
+    """Compute mean Laplace kernels (q, n) of values y (q,) and draws from n normal mixtures."""
     for j in range(y.size):
         for i in range(loc.shape[0]):
             total = 0.0

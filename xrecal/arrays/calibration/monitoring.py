@@ -23,8 +23,8 @@ PSEUDO_CASES = 10
 with standard normal values, had verified."""
 
 BINS, PSEUDO_IN_BIN = 10, 5
-"""One of the bets is a histogram of past PIT values: its number of bins, and the number of
-artificial cases with which each bin starts."""
+"""One of the bets is a histogram of past PIT values. The first number is its number of bins; the
+second is the number of artificial cases with which each bin starts."""
 
 TAIL = 1e-3
 """The normal bet is constant for PIT values at most this far from 0 or 1. If an observation lies
@@ -125,7 +125,7 @@ def calibration_e_values(
 def calibration_changes(
     pit: FloatArray, run_length: int = 3650, lag: npt.ArrayLike = 1
 ) -> tuple[FloatArray, IntArray]:
-    r"""Detect a loss of calibration, and when it began.
+    r"""Detect a loss of calibration, and estimate when it began.
 
     Parameters
     ----------
@@ -158,10 +158,11 @@ def calibration_changes(
     rule stops the series at some case. Then the mean of :math:`D` at this case is at most the mean
     number of cases up to it [1]_. With a lag of h the function computes h such statistics; each
     uses every h-th case. If h is 2 or more, the result is half of the largest statistic. This keeps
-    the mean number of cases before a false detection above ``run_length``. The proof is that within
-    t cases, at most a share :math:`t / A` of calibrated series reaches A in one of the h
-    statistics. The estimated change begins just after the last case at which the largest product
-    was at most 1. The cost is O(p (h + n)) per location, plus O(h n).
+    the mean number of cases before a false detection above ``run_length``. The proof: for any A,
+    one of the h statistics reaches A within t cases in at most a share :math:`t / A` of calibrated
+    series. So the mean number of cases before this event is at least :math:`A / 2`. The estimated
+    change begins just after the last case at which the largest product was at most 1. The cost is
+    O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -189,7 +190,7 @@ def calibration_changes(
 
 
 def _transforms(pit: FloatArray) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Return clipped PIT values (L, p, n), their normal quantiles, and the shape (...)."""
+    """Return clipped PIT values (L, p, n), normal quantiles, and the shape (...) of locations."""
     from scipy.special import ndtri
 
     pit = np.asarray(pit)
@@ -345,7 +346,10 @@ def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
 
 @inner
 def _move(part: Any, t: int, level: Any, begun: Any) -> float:
-    """Multiply CUSUMs (p, b) of p places and b bets by the bets on case ``t``; return their sum."""
+    """Multiply CUSUMs (p, b) of p places and b bets by the bets on case ``t``.
+
+    The function returns the sum of all CUSUMs.
+    """
     pit, z, _, _ = part
     total = 0.0
     for i in range(len(pit)):

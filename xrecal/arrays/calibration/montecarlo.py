@@ -60,9 +60,10 @@ def montecarlo_test(
     these values. If the values are all equal, it draws again. After twenty attempts it takes the
     median distance of the observations.
 
-    For ensembles, the function computes all sums over forecasts once, for each member as an
-    observation. So a resample needs only O(n²) additions. For mixtures of k normal distributions, a
-    resample needs O(n² k) evaluations of 0.1 µs each. This is slow if there are many cases.
+    For ensembles, the function takes each member as an observation, and computes its sums over
+    forecasts once. So a resample needs only O(n²) additions. For mixtures of k normal
+    distributions, a resample needs O(n² k) evaluations of 0.1 µs each. This is slow if there are
+    many cases.
 
     Examples
     --------
@@ -149,8 +150,9 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
     """Compute ``sum_i k_ij E l(Z_i, z)`` for each member z of each forecast j.
 
-    The result has all members of the first forecast, then all members of the second, and so on. To
-    limit memory, the function computes some of the members at a time.
+    Here k is ``off``, l is the Laplace kernel, and Z_i is drawn from forecast i. The result has one
+    value for each member of the first forecast, then of the second, and so on. To limit memory, the
+    function computes the values of some members at a time.
     """
     loc, _, weights = parts
     assert weights is not None
@@ -190,8 +192,9 @@ def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix
 def fill_pair_sums(values: Matrix, similarity: Matrix, theta: float, out: OutVector) -> None:
     """Compute ``sum_ij k_ij exp(-|y_i - y_j| / theta)`` for each row y of values (b, n); k_ii = 0.
 
-    The function goes through y in ascending order. It keeps ``exp((y' - base) / theta)`` of the
-    earlier values y', and moves the base up with y to prevent overflow.
+    Here k is ``similarity``. The function goes through y in ascending order. It keeps
+    ``exp((y' - base) / theta)`` of the earlier values y', and moves the base up with y to prevent
+    overflow.
     """
     n = values.shape[1]
     behind, met = np.empty(n), np.empty(n)
@@ -233,9 +236,10 @@ def subtract_normal_errors(
     mixtures: tuple[Matrix, Matrix, Matrix],
     out: OutVector,
 ) -> None:
-    """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` for each row y of values.
+    """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` for each row y of values from ``out``.
 
-    ``mixtures`` has locations, scales and weights (n, k) of normal distributions.
+    Here k is ``similarity``, l is the Laplace kernel, and Z_i is drawn from mixture i. ``mixtures``
+    has locations, scales and weights (n, m) of normal distributions.
     """
     loc, scale, weights = mixtures
     n = values.shape[1]

@@ -16,7 +16,7 @@ from .uniformity import count_by_bin
 
 
 class Flatness(NamedTuple):
-    """Tests whether rank histograms are flat, as arrays (...) of float64.
+    """Results of tests for flat rank histograms, as arrays (...) of float64.
 
     A small p-value shows that a histogram is not flat.
     """
@@ -37,7 +37,7 @@ class Flatness(NamedTuple):
 def observation_ranks(
     observations: FloatArray, members: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Find the rank of each observation among its members; the rank is random if members equal it.
+    """Find the rank of each observation among members; if members equal it, draw the rank.
 
     Parameters
     ----------
@@ -171,9 +171,10 @@ def flatness_test(counts: FloatArray) -> Flatness:
     chi-square [1]_. Slope and convexity each react to one shape only. So they detect a bias (slope)
     or a wrong spread (convexity) with fewer cases than chi-square.
 
-    The p-value of chi-square is accurate if each rank has about 5 expected cases or more. For the
-    p-values of slope and convexity, their squares have chi-square distributions with one degree of
-    freedom. All p-values are valid for independent cases, and too small for autocorrelated cases.
+    The p-value of chi-square is accurate if each rank has about 5 expected cases or more. The
+    p-values of slope and convexity assume that their squares have chi-square distributions with one
+    degree of freedom. All p-values are valid for independent cases, and too small for
+    autocorrelated cases.
 
     References
     ----------

@@ -191,8 +191,8 @@ def serial_uniform_test(
 
     Notes
     -----
-    Let :math:`e_t(u)` be the sum of :math:`1\{p_t \le u\} - u` over the cases of date t, with PIT
-    :math:`p_t`, n the number of dates, and b the block length. The scaled sum over time and the
+    Let :math:`e_t(u)` be the sum of :math:`1\{p \le u\} - u` over the PIT values p of date t. Let n
+    be the number of dates, and b the block length. The scaled sum over time and the
     cosine transforms with up to :math:`n / b - 1` half waves,
 
     .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}

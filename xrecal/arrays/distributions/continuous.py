@@ -18,8 +18,8 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""Value of a quantile that lies between members: ``"linear"`` is on the straight line between the
-two members, and ``"mean"`` is the mean of the step function of members over a range of levels."""
+"""Values of quantiles between two members. With ``"linear"``, they lie on a straight line between
+the members. With ``"mean"``, each is the mean of the members at all levels in a small range."""
 
 
 class Tailed(Empirical):

@@ -67,10 +67,10 @@ def squared_energy_distance(
     The means ``E|X-X'|`` and ``E|Y-Y'|`` include the zero distance of each member to itself.
     Without these zeros, kernels computed from the distance would not be positive semi-definite. The
     function sorts all members once, and goes through them once for several ensembles X at a time.
-    One time is enough because ``E|X-z|`` is piecewise linear in z. The time is O(n q p) with a
-    small constant, and the memory O(q p + n q). The absolute error is about 1e-13 of the largest
-    deviation from the common mean, plus 1e-15 of this mean. The function returns 0 for distances
-    smaller than this error.
+    One time is enough because ``E|X-z|`` is a piecewise linear function of the number z. The time
+    is O(n q p) with a small constant, and the memory O(q p + n q). The absolute error is about
+    1e-13 of the largest deviation from the common mean, plus 1e-15 of this mean. The function
+    returns 0 for distances smaller than this error.
 
     References
     ----------
@@ -169,8 +169,9 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, shape (n, n)
-        :math:`2 \int (F - G)^2` in the unit u, symmetric with a zero diagonal. Results up to 1e-13
-        times the largest squared distance of a forecast to the mean of all forecasts become 0.
+        :math:`2 \int (F - G)^2` for CDFs F and G, in the unit u, symmetric with a zero diagonal.
+        Results up to 1e-13 times the largest squared distance of a forecast to the mean of all
+        forecasts become 0.
 
     Notes
     -----
@@ -213,7 +214,7 @@ class Arranged(NamedTuple):
     """Largest squared distance that counts as rounding error"""
 
     def columns(self, cases: IntArray) -> FloatArray:
-        """Compute squared distances (k, n) to all n ensembles from the k at positions ``cases``."""
+        """Compute squared distances (k, n) of the k ensembles at positions ``cases`` to all n."""
         n = self.spread.size
         distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
         tolerance = np.full(cases.size, self.tolerance)

@@ -6,7 +6,8 @@ ensemble is a mixture whose scales are all 0. The functions check their input an
 float64 copies, so they never change it.
 
 The functions ignore components with a NaN location or scale, and components of weight 0. They
-return NaN for a forecast without other components, with an infinite value, or with a NaN weight.
+return NaN for a forecast if they ignore all its components, or if it has an infinite value or a NaN
+weight.
 """
 
 from __future__ import annotations
@@ -316,8 +317,8 @@ def as_forecasts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return location, scale and weights (..., k) as float64, with weights that sum to 1.
 
-    Locations and weights are NaN if the forecast is missing. Unless the last axis already holds
-    `components`, the function adds a last axis of length 1.
+    Locations and weights are NaN if the forecast is missing. If `components` is False, the
+    function adds a last axis of length 1.
     """
     mu, sigma, w = _as_mixture(loc, scale, weights, components)
     w[np.isnan(mu + sigma)] = 0.0  # a missing component
@@ -333,7 +334,7 @@ def _as_mixture(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return checked copies of location, scale and weights (..., k) as float64.
 
-    Unless the last axis already holds `components`, the function adds a last axis of length 1.
+    If `components` is False, the function adds a last axis of length 1.
     """
     mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
     if components and (mu.ndim == 0 or mu.shape[-1] == 0):
@@ -480,7 +481,8 @@ def fill_mean_crps(
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
     """Return q - F(z) and F'(z); if `closed` is False, use P(X < z) in place of F(z).
 
-    `sought` holds a level, a flag and the mixture. The level is q if the flag is False, and 1 - q
+    F is the CDF of a mixture, and X is drawn from it. `sought` holds a level, a flag and the
+    locations, scales and weights of the mixture. The level is q if the flag is False, and 1 - q
     if the flag is True.
     """
     level, upper, loc, scale, weights = sought
@@ -499,7 +501,7 @@ def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
 def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
     """Solve F(z) = q for z between `low` and `high`, by Newton's method with bisection as a guard.
 
-    F must have no jump between `low` and `high`.
+    F is the CDF of the mixture in `sought`; it must have no jump between `low` and `high`.
     """
     width = step = high - low
     z = 0.5 * (low + high)
@@ -521,7 +523,7 @@ def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
 
 @inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Compute the smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
+    """Compute the quantile of a mixture at level q; `normal_quantile` is that of N(0, 1)."""
     low, high = np.inf, -np.inf  # the quantile lies between those of the components
     for k in range(loc.size):
         if weights[k] != 0.0:

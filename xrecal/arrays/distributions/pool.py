@@ -32,8 +32,9 @@ DOUBT = 5.0
 the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""The search for weights ends if no slopes of two components differ by more than the first number
-times the strength of the prior weights, and at the latest after the second number of steps."""
+"""The search for weights ends if the function that it minimises has nearly equal slopes for all
+components: they differ by at most the first number times the strength of the prior weights. At the
+latest, it ends after the second number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:

@@ -46,9 +46,9 @@ def answers(
 ) -> FloatArray:
     """Call the compiled function ``fill`` with members, weights and the shapes (..., 2) of tails.
 
-    ``cases`` (..., *new) are further arguments of the function; they have the shape of the result.
-    If many forecasts share their members, the members have one axis less than the weights, as in
-    :func:`.weighted.weighted_quantile`.
+    ``cases`` are further arguments of the function. They have the shape of the result: the shape of
+    the forecasts, and then ``new``. If many forecasts share their members, the members have one
+    axis less than the weights, as in :func:`.weighted.weighted_quantile`.
     """
     parts, lead = parts_of(*forecast)
     shape = (*parts[1].shape[:2], *new)

@@ -2,9 +2,10 @@
 
 In a tail, quantiles follow from the formula of the tail. Between the tails, the CDF has a step at
 each member. If quantiles were members, a rounding error in a level could change a quantile by the
-gap between two members. So a quantile between the tails is a mean of member quantiles over a range
-of levels, which is 0.5 % wide. If the members are 200 quantiles that each represent the same
-probability, this mean is the value on the straight line between two members.
+gap between two members. So a quantile between the tails is a mean: the functions average
+the members at all levels in a range, at most 0.5 % wide, around the level. If the members are 200
+quantiles that each represent the same probability, this mean is the value on the straight line
+between two members.
 """
 
 from __future__ import annotations

@@ -222,8 +222,8 @@ def _fill_crps(
     In each of L rows, T forecasts share n members. Observations and thresholds have shape (L, T),
     weights (L, T, n). ``ordered`` holds ascending members (L, n) and the positions of their
     weights. Below the observation the integrand is the squared mass below z; above it, the squared
-    mass above z. The function goes from both ends towards the observation, which needs neither a
-    branch nor a division per member.
+    mass above z. The function goes from both ends towards the observation, so it needs neither
+    a branch nor a division per member.
     """
     support, places = ordered
     n = support.shape[1]

@@ -111,8 +111,8 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     -------
     array of float64, shape (...)
         :math:`\int (F_Q - F_R)^2 = E|X - Z| - \frac{1}{2} E|X - X'| - \frac{1}{2} E|Z - Z'| \ge 0`
-        in the unit of the members. The result is NaN if a forecast of the pair is missing or has an
-        infinite member.
+        in the unit of the members. X and X' are drawn from Q, and Z and Z' from R. The result is
+        NaN if a forecast of the pair is missing or has an infinite member.
 
     Raises
     ------
@@ -121,10 +121,10 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
     Notes
     -----
-    For two ensembles, the function goes once through the sorted members of both; apart from
-    sorting, the cost is O(m + n) per pair. It sorts shared members once. For normal distributions
-    with k components, the cost is O(k² + k n). For other forms of Q, the function computes the CRPS
-    of Q at every member of R, some cases at a time.
+    For two ensembles of m and n members, the function goes once through the sorted members of both;
+    apart from sorting, the cost is O(m + n) per pair. It sorts shared members once. For mixtures of
+    k normal distributions, the cost is O(k² + k n). For other forms of Q, the function computes the
+    CRPS of Q at every member of R, some cases at a time.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: Floa
 
 @kernel
 def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
-    """Fill ``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of members (L, n) with weights (L, T, n)."""
+    """Fill half the mean distances (L, T) between members (L, n) with weights (L, T, n)."""
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
@@ -221,7 +221,7 @@ def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
 
 @inner
 def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) -> float:
-    """Compute ``int (F - G)^2`` of two ensembles, in one walk through all sorted members."""
+    """Compute ``int (F - G)^2`` of two ensembles with CDFs F and G, in one walk through members."""
     x_total, y_total = total_mass(x, x_mass), total_mass(y, y_mass)
     if np.isnan(x_total + y_total):
         return np.nan

@@ -28,8 +28,9 @@ def error_spread(
     Returns
     -------
     array of float64, shape (...)
-        :math:`(s^2 - e^2 - e s g)^2 \ge 0` with the error :math:`e = m - y`, in the fourth power of
-        u; smaller is better. The score is NaN if an input is NaN or the observation is infinite.
+        :math:`(s^2 - e^2 - e s g)^2 \ge 0` with the error e (mean minus observation), the standard
+        deviation s and the skewness g, in the fourth power of u; smaller is better. The score is
+        NaN if an input is NaN or the observation is infinite.
 
     Raises
     ------

@@ -92,9 +92,10 @@ def interval_score(
     Returns
     -------
     array of float64, shape (...)
-        :math:`(u - l) + \frac{2}{\alpha} \max(l - y, y - u, 0) \ge 0` with :math:`\alpha = 1 -
-        \mathrm{level}`, in the unit of the observations; smaller is better. The score is NaN if an
-        input is NaN or the observation is infinite.
+        :math:`(u - l) + \frac{2}{\alpha} \max(l - y, y - u, 0) \ge 0` for the observation y and the
+        interval from l to u, with :math:`\alpha = 1 - \mathrm{level}`, in the unit of the
+        observations; smaller is better. The score is NaN if an input is NaN or the observation is
+        infinite.
 
     Raises
     ------

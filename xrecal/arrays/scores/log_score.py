@@ -67,9 +67,9 @@ def log_score(
     s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, the bandwidth
     depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective
     number of members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is
-    the mean of the members over a range of levels of width 1/m [3]_. With equal weights, these are
-    the number of members, the sample standard deviation and the usual quartiles, interpolated
-    between members.
+    the mean of the quantiles at all levels in a range of width 1/m around its level [3]_. With
+    equal weights, these are the number of members, the sample standard deviation and the usual
+    quartiles, interpolated between members.
 
     The score depends on the bandwidth, most of all for small ensembles and for observations outside
     the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the

@@ -338,7 +338,7 @@ def _by_holm(p_values: FloatArray) -> FloatArray:
 
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Return scores (..., n) as float64 of one shape; a case with NaN in one becomes NaN in all.
+    """Return scores (..., n) as float64 of one shape; cases with NaN in any array are NaN in all.
 
     The error message uses the names of the arguments.
     """

@@ -18,11 +18,11 @@ class SpreadSkill(NamedTuple):
     """Spread and errors, as float64 arrays (...) and (..., bins), in the unit of the forecast."""
 
     bias: FloatArray
-    """Mean of forecast mean minus observation"""
+    """Mean error: forecast mean minus observation, averaged over cases"""
     bias_error: FloatArray
     """Standard error of the bias, with allowance for autocorrelation"""
     rmse: FloatArray
-    """Root mean square of forecast mean minus observation"""
+    """Root mean square error of the forecast mean"""
     spread: FloatArray
     """Root of the mean variance of the forecasts"""
     ratio: FloatArray
