@@ -41,7 +41,7 @@ _CURVE = {
 }
 _AREA = {
     "area": "area under the ROC curve",
-    "area_error": "standard error of the area, with autocorrelation",
+    "area_error": "standard error of the area, allowing for autocorrelation",
     "base_rate": "share of cases in which the event happened",
 }
 _VALUES = {
@@ -51,7 +51,7 @@ _VALUES = {
 }
 _DISCRIMINATION = {
     "discrimination": "generalised discrimination score",
-    "discrimination_error": "standard error of the discrimination, with autocorrelation",
+    "discrimination_error": "standard error of the discrimination, allowing for autocorrelation",
 }
 
 
@@ -199,8 +199,8 @@ def economic_value(
     -------
     Dataset
         Over locations, ``threshold`` and ``cost_loss`` (if there are several): ``value``, for a
-        user who takes protection if the probability is at least the ratio, which is the best rule
-        if probabilities are calibrated; ``potential_value``, for a user who takes protection if the
+        user who takes protection if the probability is at least the ratio (the best rule if
+        probabilities are calibrated); ``potential_value``, for a user who takes protection if the
         probability is at least the level that is best for these cases. A perfect forecast has the
         value 1. The better of two simple rules, always or never to take protection, has the value
         0; negative values are worse than this rule. Over locations and ``threshold``:
@@ -271,9 +271,9 @@ def generalised_discrimination(
     Returns
     -------
     Dataset
-        Over locations: ``discrimination`` in [0, 1]. It is computed from all pairs of cases with
-        different observations, and is the share of pairs in which the case with the larger forecast
-        has the larger observation (1 is perfect, ½ is no discrimination); its standard error
+        Over locations: ``discrimination`` in [0, 1]: of all pairs of cases with different
+        observations, the share in which the case with the larger forecast has the larger
+        observation (1 is perfect, ½ is no discrimination); its standard error
         ``discrimination_error``; ``n_cases`` and ``status``. The result is lazy if an input is
         lazy.
 
