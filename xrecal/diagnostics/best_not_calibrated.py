@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""The text names errors of the mean or variance of the PIT above this number of standard errors."""
+"""The text names an error of the mean or variance of the PIT if the error exceeds this number of
+standard errors."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:

@@ -91,10 +91,10 @@ def compare(
         Observations of ``forecast``. If not given, ``observations`` must contain them, too.
     by : str or tuple of str
         How cross-validation splits the cases ("block", "year", "retrospective", "rolling"); see
-        ``hindcast.recal.cross_validate``. Or how the table is divided: the name of a dimension of
-        places or leads, such as "lead_time" or "station", makes rows for each place or lead. The
-        name "season" makes rows for each season of the valid time (DJF, MAM, JJA, SON). A pair
-        gives a split and such a name: ``by=("year", "season")``.
+        ``hindcast.recal.cross_validate``. The name of a dimension of places or leads, such as
+        "lead_time" or "station", gives the table rows for each place or lead; "season" gives it
+        rows for each season of the valid time (DJF, MAM, JJA, SON). A pair gives a split and such
+        a name: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
         See ``hindcast.recal.cross_validate``. With ``refit``, the models of all methods learn new
         cases between two fits, by updates. A method whose own setting ``refit`` is given uses that
@@ -187,17 +187,17 @@ def compare(
     the same errors, so they are not independent samples.
 
     The e-values of a sequential comparison are at least 0. Suppose that a method is never better on
-    average than its reference, given all that is known when a forecast is issued. Then its e-values
-    reach 1 / alpha with a probability of at most alpha, however often you look; see
-    :func:`xrecal.arrays.score_e_values`. E-values use 200 quantiles of each forecast, which stay in
-    memory for all methods and cases. For forecasts that verify several cases later, see
-    :func:`xrecal.diagnostics.monitor`.
+    average than its reference, given all that is known when a forecast is issued. Then, for any
+    alpha in (0, 1), its e-values reach 1 / alpha with a probability of at most alpha, however often
+    you look; see :func:`xrecal.arrays.score_e_values`. E-values use 200 quantiles of each forecast,
+    which stay in memory for all methods and cases. For forecasts that verify several cases later,
+    see :func:`xrecal.diagnostics.monitor`.
 
     Cross-validation keeps 200 quantiles of each case in memory. It works on some of the locations
     at a time, but on all pooled locations together. It fits each method once for each split. If
-    ``pool`` has windows, it fits each method once for each split and each place or lead.
-    :class:`LinearPool` also fits its components, so it takes most of the time. For a first look,
-    leave it out of ``methods``. If the grid is large, chunk its locations.
+    ``pool`` is a dict of windows, such as ``{"lat": 3}``, it fits each method once for each split
+    and each place or lead. :class:`LinearPool` also fits its components, so it takes most of the
+    time. For a first look, leave it out of ``methods``. If the grid is large, chunk its locations.
 
     Examples
     --------

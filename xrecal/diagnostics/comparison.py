@@ -264,7 +264,7 @@ def compare_scores(
             {k: v for k, v in score_attrs.items() if k in kept}
         ),
         "crps_error": error.astype(by_method.dtype).assign_attrs(
-            long_name="standard error of the CRPS, with autocorrelation", **units
+            long_name="standard error of the CRPS, allowing for autocorrelation", **units
         ),
     }
     for reference in REFERENCES:

@@ -18,7 +18,7 @@ from .evidence import NO_UNIT, Evidence, by_name, described, read_evidence
 
 _TEXTS = {
     "correlation": "anomaly correlation of the forecast mean",
-    "correlation_error": "standard error of the correlation, with autocorrelation",
+    "correlation_error": "standard error of the correlation, allowing for autocorrelation",
 }
 
 

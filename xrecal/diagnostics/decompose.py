@@ -25,9 +25,9 @@ from .evidence import by_name, described, read_evidence
 
 _TEXTS = {
     "miscalibration": "miscalibration: what recalibration would gain",
-    "miscalibration_error": "standard error of the miscalibration, with autocorrelation",
+    "miscalibration_error": "standard error of the miscalibration, allowing for autocorrelation",
     "rest": "rest of the CRPS, which no recalibration changes",
-    "rest_error": "standard error of the rest, with autocorrelation",
+    "rest_error": "standard error of the rest, allowing for autocorrelation",
     "crps": "mean continuous ranked probability score",
 }
 

@@ -41,7 +41,7 @@ _CURVE = {
 }
 _AREA = {
     "area": "area under the ROC curve",
-    "area_error": "standard error of the area, with autocorrelation",
+    "area_error": "standard error of the area, allowing for autocorrelation",
     "base_rate": "share of cases in which the event happened",
 }
 _VALUES = {
@@ -51,7 +51,7 @@ _VALUES = {
 }
 _DISCRIMINATION = {
     "discrimination": "generalised discrimination score",
-    "discrimination_error": "standard error of the discrimination, with autocorrelation",
+    "discrimination_error": "standard error of the discrimination, allowing for autocorrelation",
 }
 
 
@@ -199,14 +199,14 @@ def economic_value(
     -------
     Dataset
         Over locations, ``threshold`` and ``cost_loss`` (if there are several): ``value``, for a
-        user who takes protection if the probability is at least the ratio, which is the best rule
-        if probabilities are calibrated; ``potential_value``, for a user who takes protection if the
+        user who takes protection if the probability is at least the ratio (the best rule if
+        probabilities are calibrated); ``potential_value``, for a user who takes protection if the
         probability is at least the level that is best for these cases. A perfect forecast has the
         value 1. The better of two simple rules, always or never to take protection, has the value
         0; negative values are worse than this rule. Over locations and ``threshold``:
-        ``base_rate``, the share of cases with an event (a user with this ratio of cost to loss
-        gains most); ``n_cases``; ``status``, which reports if the event happened in none or all of
-        the cases. The result is lazy if an input is lazy.
+        ``base_rate``, the share of cases with an event (a user whose ratio of cost to loss equals
+        this share gains most); ``n_cases``; ``status``, which reports if the event happened in none
+        or all of the cases. The result is lazy if an input is lazy.
 
     Raises
     ------
@@ -271,9 +271,9 @@ def generalised_discrimination(
     Returns
     -------
     Dataset
-        Over locations: ``discrimination`` in [0, 1]. It is computed from all pairs of cases with
-        different observations, and is the share of pairs in which the case with the larger forecast
-        has the larger observation (1 is perfect, ½ is no discrimination); its standard error
+        Over locations: ``discrimination`` in [0, 1]: of all pairs of cases with different
+        observations, the share in which the case with the larger forecast has the larger
+        observation (1 is perfect, ½ is no discrimination); its standard error
         ``discrimination_error``; ``n_cases`` and ``status``. The result is lazy if an input is
         lazy.
 
@@ -317,7 +317,7 @@ def generalised_discrimination(
     )
     error = evidence.error_of_mean(influence).astype(form.loc.dtype)
     variables = described((score, error), _DISCRIMINATION, NO_UNIT)
-    variables["discrimination"].attrs["estimator"] = f"odds of members, pair by pair{note}"
+    variables["discrimination"].attrs["estimator"] = f"comparison of cases, member by member{note}"
     what = "generalised discrimination"
     return evidence.result(variables, what, influence.notnull(), sure=True)
 
@@ -325,7 +325,7 @@ def generalised_discrimination(
 def _pairs(
     forecasts: Forecasts, observed: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores (L,), and the influence (L, n) of each case on its score."""
+    """Return scores (L,) of locations, and the influence (L, n) of cases on these scores."""
     from xrecal.arrays.calibration.skce import one_row_each
 
     each = one_row_each(forecasts)

@@ -54,8 +54,8 @@ def error_spread(
     Notes
     -----
     See :func:`xrecal.arrays.error_spread` for the formula [1]_. The score uses the moments of the
-    distribution as issued. The moments of an ensemble are divided by the number of members, not by
-    this number minus 1, so the score of a small ensemble is too high.
+    distribution as issued. The moments of an ensemble are sums divided by the number of members,
+    not by this number minus 1, so the score of a small ensemble is too high.
 
     References
     ----------

@@ -130,7 +130,7 @@ class Evidence:
         sizes: Mapping[Hashable, int] | None = None,
         dtypes: Sequence[Any] | None = None,
     ) -> tuple[xr.DataArray, ...]:
-        """Apply an array function to values along the cases; messages name its result ``what``."""
+        """Apply an array function along the cases; messages call its result ``what``."""
         return over_cases(
             function,
             *values,
@@ -146,7 +146,7 @@ class Evidence:
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Replace forecasts by 200 quantiles, unless ``keep`` is True; also return a note on it."""
+        """Return the forecasts as 200 quantiles, with a note on this; or unchanged if ``keep``."""
         form = self.form
         if keep:
             return self, ""
@@ -163,7 +163,7 @@ class Evidence:
         return mean
 
     def error_of_mean(self, influence: xr.DataArray) -> xr.DataArray:
-        """Return the standard error of a result from the influence of each case on this result.
+        """Return the standard error of a result; ``influence`` is that of each case on the result.
 
         The result is the mean of the influences. The error allows for autocorrelation. If the cases
         have several dimensions, the influences are first averaged over all of these dimensions
@@ -256,7 +256,7 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """Return the dimension whose labels match observations to forecasts; None means the default."""
+    """Return the dimension whose labels match observations to forecasts; None: the default."""
     usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
     if len(labelled) > 1:  # observations already have leads, or valid times

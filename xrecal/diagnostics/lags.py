@@ -64,6 +64,9 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
 
 
 def _cases_between(issued: Any, verified: Any) -> int:
-    """Return the smallest h for which case t - h has verified when case t (n,) is issued."""
+    """Return the smallest h for which, for all t, case t - h has verified when case t is issued.
+
+    ``issued`` and ``verified`` (n,) are the dates of issue and of verification of the cases.
+    """
     known = np.searchsorted(verified, issued, side="right")
     return int(max((np.arange(len(issued)) - known).max(initial=0) + 1, 1))

@@ -111,9 +111,9 @@ def monitor(
     reason, the evidence restarts each year by default. Every place and lead has a test of its own.
     With ``alpha=0.01``, one of a hundred tests may raise a false alarm. For a region, take the mean
     of the e-values over places. This mean may be weighted if the weights are fixed beforehand and
-    add up to 1. With a lag of 1, the limit of this mean is 1 / ``alpha``; with a lag of h, the
-    limit is h / ``alpha``. If ``dim`` contains the locations, the limit is 1 / ``alpha`` for all
-    lags.
+    add up to 1. Take it as an alarm if this mean reaches 1 / ``alpha`` at a lag of 1, or h /
+    ``alpha`` at a lag of h. If ``dim`` contains the locations, take it as an alarm if ``e_value``
+    reaches 1 / ``alpha``, at any lag.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Return, for each case (n,), the number of its period between restarts.
+    """Return a whole number for each case (n,), the same for all cases between two restarts.
 
     Warn if each year has too few cases for an alarm.
     """

@@ -37,7 +37,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 FieldScore: TypeAlias = Callable[..., FloatArray]
 """Function from observations (..., d), members (..., d, m), weights (..., m) to scores (...)."""
 
-_MISSING = "places without observation or members, and members that lack other places, are left out"
+_MISSING = "left out: places without observation or members, then members missing at other places"
 
 
 @score_entry(whole=True)

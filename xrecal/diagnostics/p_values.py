@@ -104,8 +104,9 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     -----
     False discovery rates come from :func:`scipy.stats.false_discovery_control`. No p-value of a
     resampling test is below 1/(n_resamples + 1). So ``n_resamples`` should be at least twenty times
-    the number of locations; with fewer resamples, the adjusted tests cannot reject if only a few of
-    many locations deserve it. The result has one chunk, because it needs all p-values together.
+    the number of locations; with fewer resamples, the adjusted tests cannot reject if forecasts are
+    wrong at only a few of many locations. The result has one chunk, because it needs all p-values
+    together.
 
     References
     ----------

@@ -44,9 +44,9 @@ P_TEXTS = {
     "by slow cosine waves",
     False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
-"""Long names of the p-value, of tests that allow for dependence (True) or do not (False)."""
+"""Long names of the p-value: True for the test that allows for dependence, False for the other."""
 
-BLOCK_TEXT = "number of successive dates of cases that count as one"
+BLOCK_TEXT = "number of successive dates that count as one"
 
 
 @explained("xrecal.diagnostics.pit")
@@ -323,6 +323,6 @@ def quantile_pit_of(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Return the PIT (L, T) of quantiles at levels (m,), with the random numbers of ``pit_of``."""
+    """Return the PIT (L, T) of quantiles at levels (m,); random numbers are those of ``pit_of``."""
     uniform = uniform_of(seed, cases, location)
     return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)

@@ -53,10 +53,11 @@ def ridge_curve(
     -------
     Dataset
         Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable
-        (or the Laplace-kernel loss, without unit), with the best bandwidth, support and strength of
-        covariates for each ridge. Over locations: ``chosen_ridge``, which may lie between two
-        ridges of the curve; ``n_cases`` and the ``status`` of the fit. Loss and ridge are NaN with
-        fewer than ``min_samples`` cases. The result is lazy if an input is lazy.
+        (with ``CKME(loss="laplace")``, the mean Laplace-kernel loss, without a unit), with the best
+        bandwidth, support and strength of covariates for each ridge. Over locations:
+        ``chosen_ridge``, which may lie between two ridges of the curve; ``n_cases`` and the
+        ``status`` of the fit. Loss and ridge are NaN with fewer than ``min_samples`` cases. The
+        result is lazy if an input is lazy.
 
     Raises
     ------

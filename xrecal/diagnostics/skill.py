@@ -36,10 +36,10 @@ from .rows import each_season, head_of_rows, season_of_rows, texts_of_rows
 
 _TEXTS = {
     "skill": "skill: 1 - score / score of the reference",
-    "skill_error": "standard error of the skill, with autocorrelation",
+    "skill_error": "standard error of the skill, allowing for autocorrelation",
     "p_value": "two-sided p-value of equal scores, t-test that allows for autocorrelation",
-    "skill_low": "lower end of the 95 % interval of the skill, with autocorrelation",
-    "skill_high": "upper end of the 95 % interval of the skill, with autocorrelation",
+    "skill_low": "lower end of the 95 % interval of the skill, allowing for autocorrelation",
+    "skill_high": "upper end of the 95 % interval of the skill, allowing for autocorrelation",
 }
 
 

@@ -145,8 +145,8 @@ def rpss(
     Raises
     ------
     ValueError
-        See :func:`brier_skill_score`; also if edges do not increase, or if ``reference`` has not
-        one probability for each category, with the sum 1.
+        See :func:`brier_skill_score`; also if edges do not increase, or if ``reference`` does not
+        hold one probability for each category, with the sum 1.
 
     Notes
     -----

@@ -21,7 +21,7 @@ from .evidence import NO_UNIT, described, read_evidence
 BIN = "spread_bin"
 _TEXTS = {
     "bias": "mean of forecast minus observation",
-    "bias_error": "standard error of the bias, with autocorrelation",
+    "bias_error": "standard error of the bias, allowing for autocorrelation",
     "rmse": "root mean square error of the forecast mean",
     "spread": "root of the mean variance of the forecast",
     "ratio": "ratio of spread and error",

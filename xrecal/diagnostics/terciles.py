@@ -47,12 +47,12 @@ ODDS = (1 / 3, 1 / 3, 1 / 3)
 
 _AREA = {
     "roc_area": "area under the ROC curve of the category",
-    "roc_area_error": "standard error of the ROC area, with autocorrelation",
+    "roc_area_error": "standard error of the ROC area, allowing for autocorrelation",
     "frequency": "share of cases in the category",
 }
 _SKILL = {
     "rpss": "skill: 1 - ranked probability score / that of climatological odds",
-    "rpss_error": "standard error of the skill, with autocorrelation",
+    "rpss_error": "standard error of the skill, allowing for autocorrelation",
     "p_value": "two-sided p-value of equal scores, t-test that allows for autocorrelation",
 }
 

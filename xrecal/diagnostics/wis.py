@@ -94,12 +94,12 @@ def wis(
     Notes
     -----
     The score [1]_ is a weighted mean of the absolute error of the median and of the interval scores
-    of the central intervals, which have the weights :math:`\alpha / 2`; see
-    :func:`xrecal.arrays.weighted_interval_score`. The score equals twice the mean quantile score
-    over the levels. All levels count equally, so many levels in the tails give the tails more
-    weight. The ``crps`` of quantiles is another number: it treats quantiles as members. The weight
-    of each member is the distance between two midpoints: one lies between its level and the next
-    lower level, the other between its level and the next higher level.
+    of the central intervals. The weight of an interval of probability :math:`1 - \alpha` is
+    :math:`\alpha / 2`; see :func:`xrecal.arrays.weighted_interval_score`. The score equals twice
+    the mean quantile score over the levels. All levels count equally, so many levels in the tails
+    give the tails more weight. The ``crps`` of quantiles is another number: it treats quantiles as
+    members. The weight of each member is the distance between two midpoints: one lies between its
+    level and the next lower level, the other between its level and the next higher level.
 
     References
     ----------
