@@ -63,7 +63,8 @@ def test_files_of_several_places_do_not_become_one(tmp_path, dim):
     truth = [TRUTH.isel(place=0)] if dim == "place" else [TRUTH]
     done, issued = morning(tmp_path, model, [at[0][40], at[1][41]], truth)
     assert (done.code, issued) == (3, [])
-    assert f"forecasts1.nc does not match {tmp_path}/forecasts0.nc: it has the {dim} " in done.err
+    first, other = (f"{tmp_path}/forecasts{i}.nc" for i in (0, 1))
+    assert f"{other} does not match {first}: {other} has the {dim} " in done.err
 
 
 def test_observations_of_another_place_do_not_replace_those_of_a_place(tmp_path):

@@ -386,9 +386,9 @@ def numbers_of(
 
     The first array has the number of each case along ``dim``. There is a further array for each
     location dimension; these arrays add up to the number of a location. They are short, so tasks
-    get few values even for many locations. Locations are counted along their dimensions, sorted by
-    name. If given, ``places`` has the positions of the forecasts among all places of the model, and
-    the count includes all of these places.
+    get few values even for many locations. The count goes along the dimensions of locations, in the
+    order of the names of the dimensions. If given, ``places`` has the positions of the forecasts
+    among all places of the model, and the count includes all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))

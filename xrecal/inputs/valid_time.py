@@ -260,7 +260,7 @@ def time_dim(
 ) -> Hashable | None:
     """Return the dimension of valid times of observations that have no leads; None without one.
 
-    This dimension may have the name of the starts of forecasts: observations have no starts.
+    This dimension may have the same name as the dimension of the starts of forecasts.
 
     Raises
     ------

@@ -109,8 +109,8 @@ class EMOS(Settings):
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters: coefficients and bounds, and values of past ensembles."""
         parameters = {
-            "intercept": Parameter("a of the location a + b mean", True),
-            "slope": Parameter("b of the location a + b mean"),
+            "intercept": Parameter("intercept a in location = a + b mean", True),
+            "slope": Parameter("slope b in location = a + b mean"),
             "spread_intercept": Parameter("c of the variance c² + d² variance", True),
             "spread_slope": Parameter("d of the variance c² + d² variance"),
         }

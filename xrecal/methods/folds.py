@@ -128,7 +128,7 @@ def note_on_year_start(axis: CaseAxis, year: IntArray) -> str:
     if axis.year is None or np.array_equal(axis.year, year):
         return ""
     return (
-        ", as years begin in the largest gap of the calendar of the cases (year_start='01-01' for "
+        ", as years begin in the longest time of the year without cases (year_start='01-01' for "
         "calendar years)"
     )
 

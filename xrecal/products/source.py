@@ -56,7 +56,9 @@ class Source(Protocol):
         *out: Mapping[Hashable, int],
         extras: Sequence[Any] = (),
     ) -> tuple[xr.DataArray, ...]:
-        """Results of a reduction; each has the dimensions of one ``out`` in place of the members.
+        """Return the results of a reduction, one for each mapping in ``out``.
+
+        In each result, the dimensions of its mapping replace the dimension of members.
 
         ``extras`` are further arguments of the reduction: arrays, or for held-out cases also names
         of arrays that the source knows.

@@ -303,8 +303,8 @@ def _check_alike(
     def check(what: str, of_a: object, of_b: object) -> None:
         if of_a != of_b:
             raise ValueError(
-                f"{other} does not match {first}: it has {what} {of_b}, the other {of_a}; write "
-                "both in the same way, or give only one"
+                f"{other} does not match {first}: {other} has {what} {of_b}, and {first} has "
+                f"{of_a}; write both in the same way, or give only one"
             )
 
     check("the variables", sorted(map(str, a.data_vars)), sorted(map(str, b.data_vars)))

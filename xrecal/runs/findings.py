@@ -57,7 +57,7 @@ class Strength(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """An alarm, or a change with all its detections, at one place and lead."""
+    """An alarm, or a change that was detected once or several times, at one place and lead."""
 
     kind: str
     place: int

@@ -30,7 +30,7 @@ class Points(NamedTuple):
     z: FloatArray
     """(N,) values of the points"""
     weights: FloatArray
-    """(N,) weight, above 0, that the forecast of a point gives to this point"""
+    """(N,) weight, above 0, of each point in its forecast"""
     owner: IntArray
     """(N,) position of the forecast to which the point belongs"""
 

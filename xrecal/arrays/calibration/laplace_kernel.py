@@ -36,10 +36,10 @@ def fill_within_points(
     """Compute mean Laplace kernels (n, n) of independent draws from forecasts with points (N,).
 
     The owner of a point is the number of its forecast. The function goes through the points in
-    ascending order, for some forecasts j at a time. It updates the sum of ``w exp((z' - base) /
-    theta)`` over the earlier points z' of each forecast j. Each point of forecast i adds a multiple
-    of this sum to the entry (i, j). This counts each pair of points in one order; the transpose
-    adds the other order.
+    ascending order, for some forecasts j at a time. For each forecast j it updates a sum over the
+    points z' that it has passed, with weights w: the sum of ``w exp((z' - base) / theta)``. Each
+    point of forecast i adds a multiple of this sum to the entry (i, j). This counts each pair of
+    points in one order; the transpose adds the other order.
     """
     n = out.shape[0]
     rise, fall = _rise_and_fall(z, theta)

@@ -169,8 +169,8 @@ class Search:
         # For each kernel, losses (S,) of all compared cases with the ridges tried so far.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
         self.curves = np.full((*self.best.tried_loss.shape, GRID.size), math.nan)
-        """(G, S, R) losses with each tried ridge of the grid; if the settings have a ridge, the
-        loss with this ridge for all R"""
+        """(G, S, R) losses with each tried ridge of the grid; if the settings have a ridge, all R
+        entries are the loss with this ridge"""
 
     def run(self) -> None:
         """Find the best kernel and the best ridge of the grid for each support.

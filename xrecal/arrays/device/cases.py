@@ -118,7 +118,7 @@ def refuse_others(given: Calibration, settings: Settings) -> None:
     if given.cases.scale is not None:
         raise TypeError(only_on_host("the distance of normal distributions"))
     if given.squared is not None or given.vectors is not None:
-        raise TypeError(only_on_host("a fit from distances that are known already, or of vectors"))
+        raise TypeError(only_on_host("a fit from given distances, or a fit of vectors"))
     for name, value, there in (
         ("loss", settings.loss, ("crps",)),
         ("projection", settings.projection, ("euclidean",)),
