@@ -281,7 +281,7 @@ def test_a_winter_is_one_fold(folds):
 def test_one_winter_is_no_two_years():
     with pytest.raises(
         ValueError,
-        match=r"all cases are from 2001, as years begin in the largest gap .*year_start='01-01'",
+        match=r"all cases are from 2001, as years begin in the longest time .*year_start='01-01'",
     ):
         check_folds("CKME", "year", winters(1))
     check_folds("CKME", "year", winters(1), "01-01")

@@ -256,7 +256,8 @@ def test_years_may_begin_on_any_date():
 def test_a_winter_is_no_two_years():
     hindcast, truth = daily("2000-12-01", 72)
     with pytest.raises(
-        ValueError, match=r"all cases are of 2001, as years begin in the largest .* use by='block'"
+        ValueError,
+        match=r"all cases are of 2001, as years begin in the longest time .* use by='block'",
     ):
         hindcast.recal.cross_validate(truth, xrecal.EMOS())
 

@@ -242,8 +242,8 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
             if a is None or b is None or _are_one(a, b):
                 continue
             raise ValueError(
-                f"{other} does not match {path}: it has the {name} {b.item()}, the other "
-                f"{a.item()}; put both along {name!r} in one file, or leave one out"
+                f"{other} does not match {path}: {other} has the {name} {b.item()}, and {path} "
+                f"has {a.item()}; put both along {name!r} in one file, or leave one out"
             )
 
 
