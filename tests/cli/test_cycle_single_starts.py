@@ -72,4 +72,5 @@ def test_observations_of_another_place_do_not_replace_those_of_a_place(tmp_path)
     truth = [TRUTH[:, 0], TRUTH[:, 1]]
     done, issued = morning(tmp_path, model, [FORECASTS[NEW, :, 0]], truth)
     assert (done.code, issued) == (3, [])
-    assert "it has the place 1, the other 0; put both along 'place' in one file" in done.err
+    assert "has the place 1, and " in done.err
+    assert "has 0; put both along 'place' in one file" in done.err
