@@ -159,7 +159,7 @@ def test_models_are_kept_and_one_can_go_back(days):
     xr.testing.assert_identical(kept.state["observations"], expected)
     refused = days.morning(DAY + 4, "--model-at", "2019-01-01")
     assert refused.code == 3
-    assert "no model of 2019-01-01T00:00:00 or before is kept, those kept" in refused.err
+    assert "no model of 2019-01-01T00:00:00 or before is kept, and the kept models" in refused.err
 
 
 @pytest.mark.slow
@@ -231,10 +231,13 @@ ODD = {
     "day-41.nc['t2m'] is in degC; if the values are converted": IN_CELSIUS,
     "day-41.nc['lead'] is in weeks": IN_WEEKS,
     "day-41.nc does not match": FORECASTS.isel(place=[0]),
-    "it has 'place' of size 1, the other 2; write both in the same way": FORECASTS.isel(place=[0]),
-    "it has 'place' at [5], the other [1]": FORECASTS.assign_coords(place=[0, 5]),
-    "it has 't2m' along ['init', 'member', 'place', 'step'], the": FORECASTS.rename(lead="step"),
-    "it has the variables ['tas'], the other ['t2m']": FORECASTS.rename("tas"),
+    "day-41.nc has 'place' of size 1, and ... has 2; write both in the same way": FORECASTS.isel(
+        place=[0]
+    ),
+    "day-41.nc has 'place' at [5], and ... has [1];": FORECASTS.assign_coords(place=[0, 5]),
+    "day-41.nc has 't2m' along ['init', 'member', 'place', 'step'], and ... has ['init', 'lead', "
+    "'member', 'place']": FORECASTS.rename(lead="step"),
+    "day-41.nc has the variables ['tas'], and ... has ['t2m'];": FORECASTS.rename("tas"),
 }
 
 
@@ -251,7 +254,9 @@ def in_files(days, odd, day=DAY + 2):
 
 @pytest.mark.parametrize("text", ODD)
 def test_a_file_that_does_not_fit_to_the_others_is_named(days, text):
-    refused(run(*in_files(days, ODD[text])), text)
+    done = run(*in_files(days, ODD[text]))
+    for part in text.split("..."):  # the path of another file
+        refused(done, part)
 
 
 def test_observations_in_another_unit_are_refused(days):

@@ -89,7 +89,7 @@ def test_names_units_and_errors():
     found = ENSEMBLE.recal.variogram_score(TRUTH, ["lat", "lon"])
     assert found.name == "variogram_score"
     assert found.attrs["units"] == "K"
-    assert found.attrs["estimator"].startswith("order 0.5; places without observation")
+    assert found.attrs["estimator"].startswith("order 0.5; left out: places without observation")
     assert found.attrs["history"] == "xrecal: variogram score"
     assert "units" not in ENSEMBLE.recal.variogram_score(TRUTH, order=1).attrs
     energy = ENSEMBLE.astype("float32").recal.energy_score(TRUTH.astype("float32"))

@@ -87,7 +87,7 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     regression of the signed CDF, weighted by the gaps between sorted points and clipped to [0, 1].
     The pool-adjacent-violators algorithm gives this solution exactly, in O(n) per row. If weights
     sum to another number B, the regression replaces the signed CDF F by F + 1 - B at values above
-    zero, because the entries |y_i| of L are distances from zero.
+    zero, because L measures distances from zero.
 
     Examples
     --------
