@@ -237,7 +237,9 @@ def test_what_cannot_be_done_is_refused(rng):
     with pytest.raises(ValueError, match="observations have shape"):
         fit_ckme(cases, observed[:1])
     low_rank = ckme.fit_ckme(cases, observed, Settings(solver="lowrank"))
-    with pytest.raises(TypeError, match=r"a forecast from .* landmarks has no implementation for CuPy arrays"):
+    with pytest.raises(
+        TypeError, match=r"a forecast from .* landmarks has no implementation for CuPy arrays"
+    ):
         ckme_weights(cases, cases, observed, low_rank)
     with pytest.raises(TypeError, match="a forecast from known distances"):
         ckme_novelty(cases, cases, observed, fit_ckme(cases, observed), across=[None])
