@@ -12,7 +12,7 @@ from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.tails import POINTS
 
 BETWEEN = "between_members"
-"""Name of an attribute of the weights. Its value tells how quantiles between two members are
+"""Name of an attribute of the weights. Its value shows how quantiles between two members are
 computed."""
 
 TAIL, TAIL_SHAPE = "tail", "tail_shape"

@@ -31,7 +31,7 @@ def read_period(value: Any, name: Hashable) -> float:
 
 
 def refuse_circular(period: float | None, name: Hashable, what: str) -> None:
-    """Raise ValueError if a variable is circular; ``what`` tells the reason in the message."""
+    """Raise ValueError if a variable is circular; ``what`` is the reason in the message."""
     if period is not None:
         raise ValueError(
             f"{name!r} is circular (period {period:g}), and {what}; its "

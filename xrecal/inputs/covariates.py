@@ -29,7 +29,7 @@ year that has passed. The second is this share in a year of 365 days: it gives a
 same value in every year."""
 
 AHEAD = "days_ahead"
-"""Name of the covariate with the days from start to valid time. It tells an ``OnlinePool`` when a
+"""Name of the covariate with the days from start to valid time. It shows an ``OnlinePool`` when a
 forecast verifies; recalibrated distributions do not depend on it."""
 
 

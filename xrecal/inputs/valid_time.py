@@ -86,7 +86,7 @@ class Times:
     single: bool
     """True if the given forecasts have no dimension of leads."""
     remark: str
-    """Text that tells where valid times come from; empty if this is obvious."""
+    """Text on where valid times come from; empty if this is obvious."""
     name: str
 
     def valid(self) -> xr.DataArray:

@@ -187,7 +187,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Return means (n + 1,); element k is for the first k values, of which the last count most."""
+    """Return means (n + 1,); element k is for the first k values; later values count more."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
