@@ -128,7 +128,8 @@ def test_an_analysis_is_no_other_place():
     """Its step, a number with a unit as files hold it, differs from that of forecasts."""
     leads = STEPS.assign_coords(step=("step", [24, 72], {"units": "hours"}))
     analysis = ANALYSIS.assign_coords(step=((), 0, {"units": "hours"}))
-    for forecasts in (leads, leads.isel(step=1)):
+    for forecasts, expected in ((leads, WHOLE), (leads.isel(step=1), WHOLE.isel(step=1))):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            forecasts.recal.crps(analysis)
+            found = forecasts.recal.crps(analysis)
+        np.testing.assert_array_equal(found, expected)
