@@ -3,7 +3,7 @@
 >>> model = hindcast.recal.fit(observations)
 >>> calibrated = forecast.recal.apply(model)
 
-Steps of a recalibration in their order, and the folder that contains the code of each step:
+The table shows the steps of a recalibration in order. The last column is the folder of the code:
 
 ========  ===========================================================  =====================
 pair      roles of dimensions, valid time, exact labels, missing data  inputs

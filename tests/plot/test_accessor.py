@@ -178,5 +178,5 @@ def test_several_variables_are_refused():
 
 def test_plot_is_no_figure_itself():
     forecast, truth = one()
-    with pytest.raises(TypeError, match=r"say which figure, as in .recal.plot.fan\(observ.*cdf, "):
+    with pytest.raises(TypeError, match=r"name a figure, as in .recal.plot.fan\(observ.*cdf, "):
         forecast.recal.plot(truth)

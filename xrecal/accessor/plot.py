@@ -1,4 +1,4 @@
-"""Define ``.recal.plot``. This module needs matplotlib, so xrecal imports it only when used."""
+"""Define ``.recal.plot``. xrecal imports this module only on use, because it needs matplotlib."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class Plots(Figures):
         return f"<figures of forecasts: {self._doors()}>"
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Raise TypeError, because a figure must be named; the message lists the figures."""
-        raise TypeError(f"say which figure, as in .recal.plot.fan(observations): {self!r}")
+        """Raise TypeError, because a call must name a figure; the message lists the figures."""
+        raise TypeError(f"name a figure, as in .recal.plot.fan(observations): {self!r}")

@@ -1,7 +1,6 @@
 """Functions that take and return NumPy arrays; some also take and return CuPy arrays on a GPU.
 
-This package does not import xarray or dask. Its folders, in the order in which data pass through
-them, are:
+This package does not import xarray or dask. Data pass through its folders in this order:
 
 =============  ====================================================================================
 distributions  forms of forecasts: their distances, moments, quantiles, members and mixtures

@@ -1,4 +1,4 @@
-"""Texts of errors and warnings. Parts of a text that the user may type are marked.
+"""Texts of errors and warnings, with marks at the parts that the user may type.
 
 The texts use the syntax of Python. The command line writes the marked parts as its own options.
 """
@@ -48,7 +48,7 @@ class Advice(str):
     parts: tuple[str | Typed, ...]
 
     def __new__(cls, *parts: str | Typed) -> Advice:
-        """Join the parts to a text, and keep them."""
+        """Join the parts to a text, and keep the parts."""
         text = super().__new__(cls, "".join(map(str, parts)))
         nested = (one.parts if isinstance(one, Advice) else (one,) for one in parts)
         text.parts = tuple(part for several in nested for part in several)

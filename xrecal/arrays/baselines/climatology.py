@@ -30,7 +30,7 @@ def climatology_weights(
     Parameters
     ----------
     observations : array of float, shape (L, n)
-        Past observations, NaN where unknown.
+        Past observations of n cases at L locations, NaN where unknown.
     n_new : int
         Number T of forecasts.
     features, new_features : Features, optional
@@ -117,15 +117,15 @@ def climatology_quantiles(
     season, new_season : array of float, shapes (n,) and (T,), optional
         Dates of observations and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float, optional
-        Width in days of a window of the year around the date of each forecast. If it is given, the
-        function uses only observations from this part of the year, in any year.
+        Width in days of a window of the year around the date of each forecast. With a window,
+        the function uses only observations from this part of the year, in any year.
 
     Returns
     -------
     array of float64, shape (..., k), or (..., T, k) with a window
-        The quantile at level q is the smallest observation such that a share of at least q of the
-        observations does not exceed it; see :func:`weighted_quantile`. It is in the unit of the
-        observations, and NaN if no observation is known.
+        The quantile at level q is the smallest observation with at least a share q of the
+        observations at or below it; see :func:`weighted_quantile`. Quantiles have the unit of the
+        observations, and are NaN if no observation is known.
 
     Notes
     -----

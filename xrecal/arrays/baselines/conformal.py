@@ -29,7 +29,7 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
         :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], where Q is the k-th smallest :math:`|pit -
         1/2|`, and k is the smallest integer that is at least (1 - alpha)(n + 1). If k exceeds the
         number n of known values, Q is 1/2: there are too few cases, so the interval is the whole
-        range of the forecast. The levels are NaN without known values.
+        range of the forecast. The levels are NaN if no value is known.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
     Notes
     -----
     The cost is O(n log n) per location. The coverage is guaranteed for exchangeable cases. With
-    autocorrelation or a drift it is approximate, and only for long series.
+    autocorrelation or a drift, the coverage is only approximate, and only if the series is long.
 
     References
     ----------
@@ -71,12 +71,13 @@ def conformal_margins(
     ----------
     misses : array of float, shape (L, n)
         Distance by which each past observation lies beyond this end of its forecast interval, in
-        any unit. It is negative for an observation on the other side of this end, and NaN if
-        unknown.
+        any unit. The distance is negative for an observation on the other side of this end, and
+        NaN if unknown.
     alpha : float
         Largest probability of an observation beyond the moved end, between 0 and 1.
     weights : array of float, shape (L, T, n), optional
-        Weights of past cases for each of T new cases, with sum one; equal by default.
+        Weights of past cases for each of T new cases. Their sum is one. By default, all weights
+        are equal.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def conformal_margins(
         Without weights, the k-th smallest miss, where k is the smallest integer that is at least
         (1 - alpha)(n + 1). If k exceeds the number n of known misses, no margin is large enough.
         The result is then the largest miss, which the next miss exceeds with a probability of
-        1/(n + 1). Margins have the unit of the misses, and are NaN without known misses.
+        1/(n + 1). Margins have the unit of the misses, and are NaN if no miss is known.
 
     Raises
     ------
@@ -124,8 +125,8 @@ def smallest_holding(
     """Return the smallest score (L,) such that a given share of the cases have at most this score.
 
     The cases include the new case, which has the mean weight of all cases. Its score is unknown and
-    counts as the largest, so the result is infinite if there are too few cases. It is NaN without
-    any known score. Weights (L, T, n) of the cases give a result (L, T).
+    counts as the largest, so the result is infinite if there are too few cases. If no score is
+    known, the result is NaN. Weights (L, T, n) of the cases give a result (L, T).
     """
     known = ~np.isnan(score)
     n = known.sum(-1)
