@@ -457,7 +457,7 @@ def test_prediction():
 
 GOOD = np.ones((2, 30))
 REFUSED = {
-    r"one location is means\[np.newaxis\]": (fit_emos, *[GOOD[0]] * 3),
+    r"give one location as means\[np.newaxis\]": (fit_emos, *[GOOD[0]] * 3),
     "variances must not be negative, found -1": (fit_emos, GOOD, -GOOD, GOOD),
     r"regressors must have shape \(2, 30, 'K'\) or \(30, 'K'\)": (fit_emos, *[GOOD] * 4),
     r"regressors must have .*, found \(\)": (fit_emos, GOOD, GOOD, GOOD, 20),

@@ -244,16 +244,16 @@ BAD = {
     r"observations have shape \(3,\), but the forecasts need \(2,\)": {"observations": np.ones(3)},
     r"observations hold infinite values; set them to NaN": {"observations": np.array([1, np.inf])},
     r"forecasts hold infinite members; set them to NaN": {"loc": np.array([[1, 2], [0, np.inf]])},
-    r"weights of forecast 1 holds -0.5; give finite ones >= 0": {
+    r"weights of forecast 1 holds -0.5; give finite numbers >= 0": {
         "weights": np.array([[0.5, 0.5], [1.5, -0.5]])
     },
-    r"weights of forecast 0 holds inf; give finite ones >= 0": {
+    r"weights of forecast 0 holds inf; give finite numbers >= 0": {
         "weights": np.array([[0.5, np.inf], [1, 0]])
     },
     r"weights of forecast 1 sum to 0.9, not to one; divide them by their sum": {
         "weights": np.array([[0.5, 0.5], [0.4, 0.5]])
     },
-    r"scale of forecast 0 holds -1; give finite ones >= 0": {
+    r"scale of forecast 0 holds -1; give finite numbers >= 0": {
         "scale": np.array([[-1.0, 1], [1, 1]])
     },
     r"scale of forecasts has shape \(2, 1\), but loc has \(2, 2\)": {"scale": np.ones((2, 1))},

@@ -423,7 +423,7 @@ WRONG = {
     r"n_resamples is 0; give a whole number from 1": {"n_resamples": 0},
     r"block_length is 0; give a whole number from 1": {"test": "wild", "block_length": 0},
     r"block_length is 1; give a whole number from 2": {"test": "block", "block_length": 1},
-    r"block_length is 3, but test='bootstrap' takes cases as independent; use test='serial'": {
+    r"block_length is 3, but test='bootstrap' treats cases as independent; use test='serial'": {
         "test": "bootstrap",
         "block_length": 3,
     },
@@ -440,11 +440,11 @@ WRONG = {
     r"forecasts need 3 axes \(location, case, member\), got \(12, 3\)": {
         "forecasts": Forecasts(np.ones((12, 3)))
     },
-    r"augmented=True is for plain ensembles: forecasts with weights or scales are": {
+    r"augmented=True is for plain ensembles; these forecasts have weights or scales": {
         "forecasts": Forecasts(np.ones((2, 12, 3)), np.ones((2, 12, 3))),
         "augmented": True,
     },
-    r"scale has no place with shared members; give loc the shape of scale": {
+    r"shared members must not have a scale; give loc the shape of scale": {
         "forecasts": Forecasts(np.ones((2, 3)), np.ones((2, 12, 3)), np.ones((2, 12, 3)) / 3)
     },
 }

@@ -1,8 +1,8 @@
 """Compiled regression that minimises the CRPS, for the model in `emos`.
 
-The parameters are in the order a, b, c, d, g_1..g_K, h_1..h_K. A simpler model has only the first 4
-of these parameters, or only the first 4 + K. The code has loops, because array expressions would
-take seconds to compile.
+The order of the parameters is a, b, c, d, g_1..g_K, h_1..h_K for K regressors; `emos` defines them.
+A simpler model has only the first 4 parameters, or only the first 4 + K. The code uses loops,
+because array expressions would take seconds to compile.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ CONVERGED = 1e-5
 CASES_PER_PARAMETER = 2  # with fewer cases, the fit leaves out regressors
 LARGEST_EXPONENT = 300.0  # limit of the exponent of the spread's factor, against overflow
 RIDGE = 1.0
-"""Weight of the ridge (sum g² + sum h²) / n; the mean CRPS of n cases has the weight 1. g and h are
-coefficients of the regressors in mean and spread. For the ridge, regressors and residuals have
-standard deviation 1, and g is the difference from the coefficients of least squares. In records of
-20 to 60 cases, some cases may lie exactly on a line, or at a bound. In such records, g and h would
-grow without limit if there were no ridge. The CRPS has a curvature of 0.28 in h. So the ridge
-reduces h by 20 % with n = 30, and by 0.7 % with n = 1000. With n = 1000, the sampling error of h is
-0.025.
+"""Weight of the ridge (sum g² + sum h²) / n; the mean CRPS of n cases has the weight 1. The
+regressors have the coefficients g in the mean and h in the spread. In the ridge, regressors and
+residuals are scaled to standard deviation 1, and g is the difference from the least-squares
+coefficients. In records of 20 to 60 cases, some cases may lie exactly on a line, or at a bound.
+Without the ridge, g and h would then grow without limit. The CRPS has a curvature of 0.28 in h. So
+the ridge reduces h by 20 % with n = 30. With n = 1000, it reduces h by 0.7 %, and the sampling
+error of h is 0.025.
 """
 
 
@@ -42,8 +42,8 @@ def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
 
     The arguments are (y - mu) / sigma for the observation y, and the bounds alpha and omega on the
     same scale. The function returns CRPS / sigma and the derivatives of the CRPS by mu and by
-    sigma. It also returns three second derivatives, times sigma: by mu twice, by mu and sigma, and
-    by sigma twice.
+    sigma. It also returns three second derivatives, each multiplied by sigma: by mu twice, by mu
+    and sigma, and by sigma twice.
     """
     odds = math.erf(w / SQRT_2)  # 2 Phi(w) - 1
     density = 2.0 * math.exp(-0.5 * w * w) / SQRT_2_PI
@@ -69,9 +69,9 @@ def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
 def mean_crps(
     parameters: Vector, cases: Matrix, ridge: Vector, gradient: OutVector, hessian: OutMatrix
 ) -> Any:
-    """Return the mean CRPS plus the ridge for cases (n, 5 + K), and compute its derivatives.
+    """Return the sum of mean CRPS and ridge for cases (n, 5 + K), and compute its derivatives.
 
-    Columns of the cases are: observation y, variance v, distance of y above the lower bound,
+    The columns of the cases are: observation y, variance v, distance of y above the lower bound,
     distance of y below the upper bound, ensemble mean x, and regressors r_1..r_K. `ridge` (K,) is
     an additional ridge for g and h of each regressor. The function overwrites `gradient` (p,) and
     `hessian` (p, p) with derivatives by the first p parameters. p is 4, 4 + K or 4 + 2K; all
@@ -195,7 +195,7 @@ def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-d
 
 @inner
 def _moments(values):  # type: ignore[no-untyped-def]
-    """Return mean and standard deviation; the latter is 0 if values differ only by rounding."""
+    """Return mean and standard deviation; the deviation is 0 if values differ only by rounding."""
     mean, square, largest = 0.0, 0.0, 0.0
     for value in values:
         mean += value / values.size
@@ -209,11 +209,11 @@ def _moments(values):  # type: ignore[no-untyped-def]
 def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
     """Subtract a least-squares line from y; return the root mean square (RMS) of the residuals.
 
-    The mean of y is 0. The line depends on the first m of the variables x, r_1..r_K; the function
-    writes its slopes to `line` (m,). In units of the RMS, all parameters are about 1. The function
-    fits one slope after another, again and again until no slope changes. This also works if two
-    variables are equal. If it stops too early, the later search for the minimum CRPS corrects the
-    slopes.
+    The mean of y must be 0. The line depends on the first m of the variables x, r_1..r_K; the
+    function writes the slopes to `line` (m,). In units of the RMS, all parameters of the model are
+    about 1. The function fits one slope after another, again and again until no slope changes. This
+    also works if two variables are equal. If the function stops too early, the later search for the
+    minimum CRPS corrects the slopes.
     """
     line.fill(0.0)
     n, square = cases.shape[0], 0.0
@@ -238,7 +238,7 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
 def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
     """Return cases (n, 5 + K) for `mean_crps`, and means and standard deviations of x and r.
 
-    The cases contain v divided by its mean, and standardised x and r, but not yet y. Means and
+    The function stores v divided by its mean, and standardised x and r, but not yet y. Means and
     deviations have shape (1 + K,).
     """
     cases, column = np.zeros((x.size, 5 + r.shape[1])), np.empty(x.size)
@@ -268,9 +268,10 @@ def fit_location(
     """Fit the model to complete cases x, v, y (n,) and r (n, K) of one location.
 
     Arrays are float64 and C-contiguous, with v >= 0 and without NaN; the function does not change
-    them. Observations beyond a bound count as the bound. If `in_spread` is False, h is 0. `ridge`
-    (K,) is an additional ridge for each regressor; regressors with a positive ridge must come last.
-    The function writes `coefficients` (4 + 2K,), and returns True if the search converged.
+    them. The fit moves observations beyond a bound to the bound. If `in_spread` is False, all h are
+    0. `ridge` (K,) is an additional ridge for each regressor; regressors with a positive ridge must
+    come last. The function writes `coefficients` (4 + 2K,), and returns True if the search
+    converged.
     """
     v_mean, v_std = _moments(v)
     # With one scale for all cases and without bounds, the CRPS is convex, so one start is enough.
@@ -325,7 +326,7 @@ def fit_varying(
     coefficients: FloatArray,
     ridge: FloatArray | None = None,
 ) -> bool:
-    """Call :func:`fit_location` with the regressors among r (n, K) that are not constant.
+    """Call :func:`fit_location` with the columns of regressors r (n, K) that are not constant.
 
     Constant regressors get the coefficient 0. They do not count when the fit compares the number of
     cases with the number of coefficients. ``ridge`` (K,) shrinks the coefficients of each regressor
@@ -343,7 +344,7 @@ def fit_varying(
 def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
     """Write coefficients (4 + 2K,) of all K regressors, from a fit that used some of them.
 
-    ``columns`` are the numbers of the regressors that the fit used; all others get 0.
+    ``columns`` are the numbers of the regressors that the fit used; all other regressors get 0.
     """
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
@@ -356,7 +357,7 @@ def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatAr
 def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[no-untyped-def]
     """Convert parameters to coefficients in the unit of y.
 
-    The function returns an exponent; the caller must still multiply c and d by its exponential.
+    The function returns an exponent e; the caller must still multiply c and d by exp(e).
     """
     coefficients.fill(0.0)
     coefficients[0], exponent = unit * parameters[0], 0.0

@@ -2,9 +2,9 @@
 
 The forecast is N(mu, sigma²) with mu = a + b x + g'r and sigma² = (c² + d² v) exp(2 h'r). Here x is
 the ensemble mean, v the ensemble variance, and r are regressors, such as sine and cosine of the
-season. All probability beyond a bound of the variable moves to this bound. For example, rain is 0
-with probability Phi(-mu / sigma). The coefficients minimise the mean CRPS over the calibration
-cases (Gneiting et al. 2005, doi:10.1175/MWR2904.1; for bounds Messner et al. 2016,
+season. If the variable has a bound, the bound gets all probability of values beyond it. For
+example, rain is 0 with probability Phi(-mu / sigma). The coefficients minimise the mean CRPS over
+the calibration cases (Gneiting et al. 2005, doi:10.1175/MWR2904.1; for bounds Messner et al. 2016,
 doi:10.32614/RJ-2016-012).
 """
 
@@ -39,18 +39,17 @@ def fit_emos(
     means, observations : array_like, shape (L, n)
         Ensemble means and observations, in the unit of the variable.
     variances : array_like, shape (L, n)
-        Ensemble variances (>= 0), in the square of this unit.
+        Ensemble variances (>= 0), in the square of the unit.
     regressors : array_like, shape (L, n, K) or (n, K), optional
         Further variables on which location and spread depend, in any units; K = 0 by default.
     lower, upper : array_like, shape (L,) or (), optional
         Bounds of the variable, in its unit; infinite by default. The fit moves observations beyond
         a bound to the bound.
     in_spread : bool
-        True if the spread depends on the regressors, too; otherwise h is 0.
+        True if the spread depends on the regressors, too; otherwise all h are 0.
     predictors : array of int, optional
-        Positions of the regressors whose coefficients the fit may shrink or set to 0, as
-        cross-validation decides. No regressors by default. Give all regressors except season and
-        place.
+        Positions of the regressors whose coefficients cross-validation may shrink or set to 0; by
+        default no regressors. Give the positions of all regressors except season and place.
     min_samples : int
         Least number of complete cases; locations with fewer cases get NaN coefficients.
 
@@ -75,19 +74,19 @@ def fit_emos(
     Notes
     -----
     The search runs from two starting points, with 10 to 20 steps from each; a step costs O(n (4 +
-    2K)²). Coefficients that the cases do not determine are 0. These are b if the ensemble mean is
+    2K)²). Coefficients are 0 if the cases do not determine them: b if the ensemble mean is
     constant, d if the variance is constant, g_k and h_k if regressor k is constant, c and d if a
     line fits exactly, and g and h if there are fewer than two cases for each coefficient. h is also
     0 if the mean of a regressor is so large, compared with its standard deviation, that c and d
     would overflow. To prevent this, subtract a constant from the regressor. If two regressors are
-    equal, only the sum of their coefficients is determined.
+    equal, the cases determine only the sum of their coefficients.
 
-    A ridge (sum g² + sum h²) / n keeps the forecast finite if a few cases lie on a line or at a
-    bound. For the ridge, regressors have standard deviation 1, the CRPS is in units of the
-    residuals of least squares, and g is the difference from the coefficients of least squares. The
-    ridge reduces h by 20 % with n = 30 and by 0.7 % with n = 1000. For regressors outside their
-    range in the fit, the spread can grow exponentially, in spite of the ridge. So if the season is
-    a regressor, fit to cases from all seasons.
+    If some cases lie on a line or at a bound, a ridge (sum g² + sum h²) / n keeps the forecast
+    finite. In the ridge, regressors are scaled to standard deviation 1, the CRPS is in units of the
+    least-squares residuals, and g is the difference from the least-squares coefficients. The ridge
+    reduces h by 20 % with n = 30 and by 0.7 % with n = 1000. If new regressors lie outside the
+    range of the past regressors, the spread can grow exponentially, in spite of the ridge. So if
+    the season is a regressor, fit to cases from all seasons.
 
     The fit limits errors of the ensemble mean to 1000 typical deviations from the median error.
     With larger errors, rounding would hide all other errors.
@@ -110,7 +109,7 @@ def fit_emos(
     if x.ndim != 2 or x.shape != v.shape or x.shape != y.shape:
         raise ValueError(
             "means, variances and observations must all have shape (locations, cases), found "
-            f"{x.shape}, {v.shape} and {y.shape}; one location is means[np.newaxis]"
+            f"{x.shape}, {v.shape} and {y.shape}; give one location as means[np.newaxis]"
         )
     _check_variances(v)
     if min_samples < 1:
@@ -150,7 +149,7 @@ def predict_emos(
     coefficients : array_like, shape (L, 4 + 2K)
         Result of `fit_emos`.
     means, variances : array_like, shape (L, T)
-        Means of the new ensembles, in the unit of the variable, and variances, in its square.
+        Means (in the unit of the variable) and variances (in its square) of the new ensembles.
     regressors : array_like, shape (L, T, K) or (T, K), optional
         As in the fit, in the same order and units.
 
@@ -209,7 +208,7 @@ def _as_regressors(regressors: npt.ArrayLike | None, shape: tuple[int, ...]) -> 
     if r.ndim not in (2, 3) or r.shape[:-1] not in (shape, shape[1:]):
         raise ValueError(
             f"regressors must have shape {(*shape, 'K')} or {(*shape[1:], 'K')}, found {r.shape}; "
-            "a single one is regressor[..., np.newaxis]"
+            "give a single regressor as regressor[..., np.newaxis]"
         )
     return r if r.ndim == 3 else r[np.newaxis]
 

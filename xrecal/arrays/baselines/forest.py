@@ -27,17 +27,16 @@ from xrecal.typing import FloatArray, IntArray
 from .robust import EDGE, cut
 
 LEAF, TRIED = 5, 0.4
-"""Least number of cases in a leaf, and share of the predictors among which each split of a tree
-chooses."""
+"""Least number of cases in a leaf, and share of the predictors. Each split of a tree chooses among
+a random subset with this share."""
 
 SHARE, MOST = 0.632, 2500
-"""A tree grows from this share of the cases, as in a bootstrap, but from at most this number of
+"""Share of the cases from which a tree grows, as in a bootstrap, and greatest number of these
 cases."""
 
 FOLDS, BLOCKS = 5, 10
-"""Number of folds when centres are fitted without the cases that they predict, and number of blocks
-of successive cases in each fold. The blocks of a fold lie all over the record, so they cover all
-seasons."""
+"""Number of folds in the cross-validation of centres, and number of blocks of successive cases in
+each fold. The blocks of a fold lie all over the record, so they cover all seasons."""
 
 NO_SPLIT = -1
 """A node that does not split (a leaf or an unused node) has this number instead of the number of a
@@ -50,7 +49,7 @@ INSTALL = "pip install 'xrecal[predictors]'"
 
 
 class Predictors(NamedTuple):
-    """Variables, of n cases or forecasts at L places, on which forecasts may depend."""
+    """Variables on which forecasts may depend, for n cases or new forecasts at L places."""
 
     mean: FloatArray
     """(L, n) ensemble mean"""
@@ -96,7 +95,7 @@ def require_forest() -> None:
     """Raise ImportError if scikit-learn, which grows the trees, is not installed."""
     if find_spec("sklearn") is None:
         raise ImportError(
-            "LinearPool: with five covariates and 200 cases it has a forest, which needs "
+            "a LinearPool with five covariates and 200 cases has a forest, which needs "
             f"scikit-learn; use {INSTALL}, or LinearPool(forest=False)"
         )
 
@@ -107,7 +106,7 @@ def most_nodes(n: int) -> int:
 
 
 def _grown_on(n: int) -> int:
-    """Return how many of the n cases a tree grows from."""
+    """Return the number of cases, out of n, from which a tree grows."""
     return max(min(int(SHARE * n), MOST), 1)
 
 
@@ -174,7 +173,7 @@ def errors_of(
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Return errors (L, n) of further cases around the centres of a :class:`FittedForest`."""
+    """Return errors (L, n) of new cases, measured from the centres of a :class:`FittedForest`."""
     found = np.full(observations.shape, np.nan)
     known = np.isfinite(observations) & np.isfinite(cases.columns).all(-1)
     for place in np.flatnonzero(np.isfinite(centre).all(-1)).tolist():
@@ -203,8 +202,8 @@ def forest_forecasts(
     members, weights : array of float64, shape (L, T, n)
         A member is the centre of the forecast, plus a past error times the spread of the forecast.
         In each tree, the cases in the same leaf as the forecast get equal weights, which sum to
-        one. The result has the means of these weights over trees; it is NaN if a predictor is
-        missing. Cases without an error have weight 0.
+        one. ``weights`` contains the mean of these weights over the trees; it is NaN for a forecast
+        with a missing predictor. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)
@@ -262,7 +261,7 @@ def _errors(sample: Sample, centre: FloatArray) -> FloatArray:
 def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> FloatArray:
     """Return the error (n,) of each case around a centre fitted without the fold of the case.
 
-    If there are too few other cases for this fit, the error is around ``centre``.
+    If this fit has too few cases, the function takes the error around ``centre``.
     """
     errors = _errors(sample, centre)
     for f in range(FOLDS):
@@ -354,11 +353,11 @@ def fill_leaves(
 
 @kernel
 def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMatrix) -> None:
-    """Compute weights (T, n) of n cases for T new forecasts: means over trees.
+    """Compute weights (T, n) of n cases for T new forecasts, as means over trees.
 
-    ``leaf`` (trees, n) are the leaves of cases, ``new`` (trees, T) the leaves of forecasts.
-    ``shares`` must contain zeros before the call. If a leaf of a tree has the forecast but no case,
-    the mean leaves out this tree.
+    ``leaf`` (trees, n) contains the leaves of cases, and ``new`` (trees, T) the leaves of
+    forecasts. ``shares`` must contain zeros before the call. If the leaf of a forecast contains no
+    case, the mean leaves out this tree.
     """
     n_trees, n = leaf.shape
     start, case = np.empty(n_nodes + 1, np.int64), np.empty(n, np.int64)

@@ -19,7 +19,7 @@ from .lines import fit_line
 
 
 def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:
-    """Fit a linear index: the function of ensemble mean and regressors with the smallest CRPS.
+    """Fit the index: a linear function of ensemble mean and regressors with the smallest CRPS.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
     minimises the CRPS, so a few outlying observations do not change it much. The fit ignores cases
     with a mean or a regressor more than 20 typical deviations from the median. Coefficients that
     the cases do not determine are 0, such as the coefficient of a constant regressor. If two
-    regressors are equal, only the sum of their coefficients is determined. The index must not
-    decrease with the ensemble mean. So if the slope on the mean came out negative, the function
-    sets it to 0, and fits the other coefficients without the mean.
+    regressors are equal, the cases determine only the sum of their coefficients. The index must not
+    decrease with the ensemble mean. So if the slope on the mean is negative, the function sets the
+    slope to 0, and fits the other coefficients again, without the mean.
 
     The search takes about 20 steps per location, each in O(n K²). IDR with such an index is a
     distributional index model [1]_.
@@ -147,13 +147,14 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
 
     Notes
     -----
-    At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the
-    least-squares regression of :math:`1\{y_i \le z\}` on the index x among non-increasing functions
-    of x. Cases with the same index share one CDF. The probability of an observation is the step of
-    the CDF at this value; cases with the same observation get equal parts of it. Between two
-    neighbouring past values of the index, the function interpolates CDFs linearly. A forecast
-    outside the range of the past index gets the CDF of the nearest end of the range. If the index
-    is constant, all observations have the same probability.
+    For each distinct observation z, the method estimates :math:`P(Y \le z \mid x)`, the conditional
+    CDF. The estimate is the least-squares fit to :math:`1\{y_i \le z\}` among the non-increasing
+    functions of the index x. Cases with the same index share one CDF. The probability of an
+    observation is the step of the CDF at this value; cases with the same observation get equal
+    parts of this step. Between two neighbouring past values of the index, the function interpolates
+    CDFs linearly. A forecast with an index outside the range of the past indices gets the CDF at
+    the nearest end of the range. If the past index is constant, all observations get the same
+    probability.
 
     The cost is O(n²) per location for all CDFs, and O(n) per new forecast. The function does not
     store an n × n matrix.
@@ -210,9 +211,9 @@ class OrderedCases(NamedTuple):
     target: Matrix
     """Observations, ascending"""
     slot: IndexMatrix
-    """Position, among the unsorted cases, of the case of each observation in ``target``"""
+    """Position of each observation in ``target`` among the unsorted cases"""
     number: IndexMatrix
-    """Position, among the distinct index values, of the index of each observation in ``target``"""
+    """Position of the index of each observation in ``target`` among the distinct index values"""
     n_used: Indices
     """(L,) Number of usable cases"""
 
@@ -236,7 +237,7 @@ def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
 
 @kernel
 def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
-    """Compute probabilities in ``out`` (L, T, n), which must contain zeros before the call.
+    """Write probabilities to ``out`` (L, T, n), which must contain zeros before the call.
 
     ``new`` (L, T) is the index of the new forecasts, times -1.
     """
@@ -307,10 +308,10 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
     """Update an isotonic regression (n + 1,) of shares after one case at knot j became a hit.
 
-    A hit is a case whose observation is at most z. A block is a group of neighbouring knots, which
-    are distinct values of the index, with one fitted share. Blocks before the block of knot j do
-    not change. The block of knot j splits, and the function may merge its parts with later blocks.
-    See [1]_; the short algorithm is from [2]_.
+    A hit is a case whose observation is at most a value z. The knots are the distinct values of the
+    index. A block is a group of neighbouring knots with one fitted share. Blocks before the block
+    of knot j do not change. The block of knot j splits, and the function may merge its parts with
+    later blocks. See [1]_; the short algorithm is from [2]_.
 
     References
     ----------

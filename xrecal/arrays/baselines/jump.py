@@ -1,8 +1,8 @@
 """Comparison, in short records, of two causes of errors: an annual cycle, or a jump at one date.
 
 If a record has each season only once, held-out cases cannot choose between cycle and jump, because
-cases that are nearest in season are also nearest in time. A fit that mistakes a jump for an annual
-cycle forecasts that the jump returns each year.
+cases that are nearest in season are also nearest in time. If a fit mistakes a jump for an annual
+cycle, its forecasts repeat the jump each year.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FAR = 1.345
 """Errors larger than this number of robust standard deviations get less weight."""
 
 ODDS = 99.0
-"""Odds of an annual cycle against a jump before the errors of the record are known."""
+"""Prior odds (without knowledge of the errors) of an annual cycle against a jump."""
 
 LEAST = 1e-12
-"""Smaller residual variances than this share of the variance of the errors count as this share."""
+"""Residual variances below this share of the variance of the errors count as this share."""
 
 
 def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
@@ -43,8 +43,8 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
     -------
     array of float64, shape (L,)
         Factors near 1, unless a jump explains the errors much better than an annual cycle does. A
-        factor is 1 for a record of two years or more, because held-out cases of such a record can
-        choose between cycle and jump.
+        factor is 1 for a record of two years or more, because such a record has held-out cases that
+        can choose between cycle and jump.
 
     Notes
     -----
@@ -116,7 +116,7 @@ def _left_by_season(
 def _left_by_jumps(
     errors: FloatArray, root: FloatArray, line: FloatArray, where: npt.NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the sum of squared errors for each possible jump, and errors for the best jump.
+    """Return the sum of squared errors for each possible jump, and the errors for the best jump.
 
     The errors (n,) are weighted residuals after the fit of the jump. ``where`` (n - 1,) marks the
     cases, after the first case, at which a jump is possible.

@@ -1,8 +1,8 @@
 """Regressions that minimise the CRPS, and shrink the coefficients of predictors.
 
-A predictor is a regressor other than season and place. If cases are few, many predictors make
-forecasts worse. So the fit shrinks their coefficients by a ridge, or leaves the predictors out. It
-chooses the ridge by the errors of held-out cases.
+A predictor is a regressor other than season and place. If a record has few cases, many predictors
+make forecasts worse. So the fit shrinks their coefficients by a ridge, or leaves the predictors
+out. The fit chooses the ridge by the errors of held-out cases.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NONE = np.zeros(0, np.int64)
 """Empty array of column numbers, for fits without predictors."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges that the fit tries, for predictors of standard deviation 1. The fit minimises a sum of
-squared errors plus this ridge times the number of cases. An infinite ridge leaves out the
-predictors."""
+"""Ridges that the fit tries, for predictors of standard deviation 1. The fit adds the product of
+ridge, number of cases and sum of squared coefficients to the sum of squared errors. An infinite
+ridge leaves out the predictors."""
 
 BLOCKS = 20
 """Number of blocks of successive cases; cross-validation holds out each block once."""
@@ -58,13 +58,12 @@ def fit_shrunk(
     in_spread: bool,
     coefficients: FloatArray,
 ) -> bool:
-    """Call :func:`fit_varying` with a ridge for the predictors, which are some of r (n, K).
+    """Call :func:`fit_varying` with a ridge for the predictors, which are some columns of r (n, K).
 
-    :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a fit
-    without predictors. If no finite ridge explains the errors well enough, but predictors may
-    explain the spread, the function chooses the ridge with which predictors best explain the
-    logarithm of the size of the errors. If no finite ridge explains this size either, the fit uses
-    no predictors.
+    First, :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a
+    fit without predictors. If this ridge is infinite, and the spread may depend on predictors, it
+    chooses a second ridge: predictors must now explain the logarithm of the size of these errors.
+    If the second ridge is infinite, too, the fit uses no predictors.
     """
     if predictors.size == 0:
         return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)
@@ -110,8 +109,8 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
     Notes
     -----
     The function limits errors far from the median. To hold out a block, it subtracts the sums of
-    squares of this block from the sums of all cases. The cost is O(n (q + p)²), and O((q + p)³) for
-    each ridge and block.
+    squares of this block from the sums over all cases. The cost is O(n (q + p)²), and O((q + p)³)
+    for each ridge and block.
     """
     n, q = known.shape
     if n < max(2 * BLOCKS, CASES_PER_REGRESSOR * (q + predictors.shape[1])):
@@ -139,7 +138,7 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
 
 
 def _log_size(error: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the logarithm (n,) of the sizes of errors, divided by the spread.
+    """Return the logarithm (n,) of the size of each error, in units of the spread.
 
     Very small sizes count as :data:`SMALLEST` times the mean size.
     """
@@ -163,7 +162,7 @@ def fit_line(
     high: float = np.inf,
     predictors: IntArray = NONE,
 ) -> FloatArray:
-    """Fit the line with the smallest CRPS, if errors have a constant spread.
+    """Fit the line with the smallest CRPS, for errors with a constant spread.
 
     Parameters
     ----------
@@ -185,8 +184,9 @@ def fit_line(
     Notes
     -----
     The line is the location of EMOS with a constant spread. The fit leaves out cases that
-    :func:`~xrecal.arrays.baselines.robust.believed` does not mark. If the slope on the mean came
-    out negative, the function sets it to 0, and fits the other coefficients without the mean.
+    :func:`~xrecal.arrays.baselines.robust.believed` does not mark. If the slope on the mean is
+    negative, the function sets the slope to 0, and fits the other coefficients again, without the
+    mean.
     """
     near = believed(np.column_stack([mean, regressors]))
     x, y = np.ascontiguousarray(mean[near]), cut(target[near])

@@ -2,8 +2,8 @@
 
 The weights minimise the squared error of the weighted mean over all places (Bates & Granger 1969,
 doi:10.1057/jors.1969.103). Weights are not negative and sum to one, and a ridge shrinks them
-towards equal weights. The offset of a model is its bias minus the mean bias of all models. Offsets
-are subtracted from the members, so the mean does not shift when a model is missing.
+towards equal weights. The offset of a model is its bias minus the mean bias of all models.
+Forecasts use the members minus their offsets, so the mean does not shift when a model is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PSEUDO_CASES = (math.inf, 1000.0, 300.0, 100.0)
 have errors of one size. With an infinite ridge, weights are equal."""
 
 FAR = 3.0
-"""Larger errors than this multiple of the typical error of the mean of all models count as this
+"""Errors above this multiple of the typical error (of the mean of all models) count as this
 multiple. So a spike does not decide the weights."""
 
 NEAR = 2.0
@@ -37,7 +37,7 @@ LEAST = 0.02
 So a day with only one model has a forecast, whichever model this is."""
 
 CORRELATED = 0.9
-"""Larger autocorrelations than this count as this value in the standard error of an offset."""
+"""In the standard error of an offset, autocorrelations above this value count as this value."""
 
 FEWEST = 2 * BLOCKS
 """Least number of dates; with fewer dates, models have equal weights and no offsets."""
@@ -47,7 +47,7 @@ CASES_OF_NONE = 30.0
 biases of models change with the season."""
 
 ONE = float(2**20)
-"""Products of errors become integers, and this integer is one squared typical error. A sum of
+"""Products of errors become integers; a squared typical error becomes this integer. A sum of
 integers does not depend on the order of the places."""
 
 ROUNDING = 1e-12
@@ -71,8 +71,8 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
     Returns
     -------
     bias : array of float64, shape (L, m)
-        Mean of member minus observation, in the unit of the variable. The function limits large
-        errors. The bias is NaN if the member has no case with an observation. It is 0 if the
+        Mean difference, member minus observation, in the unit of the variable. The function limits
+        large errors. The bias is NaN if the member has no case with an observation. It is 0 if the
         observations have a bound, because a shift would move members off the bound.
     error : array of float64, shape (L, m)
         Squared standard error, with allowance for autocorrelation, of the difference between the
@@ -204,10 +204,10 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
 def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
     """Find the weights w >= 0 with sum one that minimise w'Sw + ridge t |w - 1/m|².
 
-    S is `square`, and t is the mean of its diagonal. The method begins with equal weights, and
-    moves towards the minimum until a weight becomes zero. It then fixes this weight at zero, and
-    goes on with the other weights. At a minimum it releases a fixed weight if this lowers the
-    result further (active-set method).
+    S is `square` (m, m), and t is the mean of its diagonal. The active-set method begins with equal
+    weights, and moves towards the minimum until a weight becomes zero. It then fixes this weight at
+    zero, and continues with the other weights. At a minimum, it releases a fixed weight if the
+    change lowers the sum further.
     """
     m = len(square)
     weights, free = np.full(m, 1 / m), np.ones(m, np.bool_)
@@ -235,7 +235,7 @@ def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
 
 
 def as_weighted(forecasts: Forecasts, weights: FloatArray, offsets: FloatArray) -> Forecasts:
-    """Subtract offsets (L, m) from ensembles (L, n, m), and add weights (L, m) to them."""
+    """Subtract offsets (L, m) from ensembles (L, n, m), and give their members weights (L, m)."""
     loc = forecasts.loc - offsets[:, np.newaxis].astype(forecasts.loc.dtype)
     each = np.broadcast_to(weights[:, np.newaxis].astype(loc.dtype), loc.shape)
     return Forecasts(loc, None, np.array(each))
@@ -248,7 +248,7 @@ def _errors(members: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def mean_of_known(values: FloatArray) -> npt.NDArray[np.float64]:
-    """Return the mean (...) of the known values among (..., k); NaN if no value is known."""
+    """Return the mean (...) of the known values in an array (..., k); NaN if no value is known."""
     there = np.isfinite(values)
     total, n = np.where(there, values, 0.0).sum(-1), there.sum(-1)
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)

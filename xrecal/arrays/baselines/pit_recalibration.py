@@ -1,4 +1,4 @@
-"""Probability integral transforms (PIT) of past cases, and recalibration of forecasts by them."""
+"""Recalibration of forecasts by probability integral transforms (PIT) of past cases."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 SMALLEST_LEVEL = 2.0**-53
-"""Levels of normal forecasts keep this distance from 0 and 1, where quantiles are infinite. So the
-quantiles lie within 8.2 standard deviations of the mean."""
+"""For normal forecasts, levels keep at least this distance from 0 and 1, where quantiles are
+infinite. So quantiles lie within 8.2 standard deviations of the mean."""
 
 
 def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
@@ -37,7 +37,7 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
     array of float64, shape (L, n)
         PIT :math:`F(y-) + u (F(y) - F(y-))` in [0, 1], where F is the CDF of the forecast and
         :math:`F(y-)` its limit from below. For normal distributions of positive scale, the PIT is
-        F(y). It is NaN where the observation, u or the forecast is missing or invalid.
+        F(y). The PIT is NaN where the observation, u or the forecast is missing or invalid.
 
     Raises
     ------
@@ -123,13 +123,14 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
 
     Notes
     -----
-    Let F be the CDF of the forecast, and G the empirical CDF of the levels. The new members have
-    the CDF :math:`G(F(\cdot))` if the members that are not NaN get equal weights. For ensembles,
-    the quantile is the smallest member z whose F(z) reaches the level. At level 0 it is the
-    smallest member. So the new members stay in the range of the ensemble. Normal distributions have
-    no finite quantiles at the levels 0 and 1. So the function limits their levels to the range from
-    ``SMALLEST_LEVEL`` to 1 - ``SMALLEST_LEVEL``; the latter is the largest float64 number below 1.
-    New members of a normal forecast therefore lie within 8.2 standard deviations of its mean.
+    Let F be the CDF of the forecast, and G the empirical CDF of the levels. If all new members that
+    are not NaN get equal weights, their CDF is :math:`G(F(\cdot))`. For ensembles, the quantile is
+    the smallest member z whose F(z) reaches the level. At level 0, the quantile is the smallest
+    member. So the new members stay in the range of the ensemble. Normal distributions have no
+    finite quantiles at the levels 0 and 1. So the function limits levels to the range from
+    ``SMALLEST_LEVEL`` to 1 - ``SMALLEST_LEVEL``; this upper limit is the largest float64 number
+    below 1. New members of a normal forecast therefore lie within 8.2 standard deviations of its
+    mean.
 
     The cost is O(n) per forecast, after sorting of members and levels. Mixtures of normal
     distributions need about ten evaluations of the CDF per level.

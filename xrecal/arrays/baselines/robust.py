@@ -25,15 +25,15 @@ count as this far. In 100 cases, one outlier at this limit adds about a fifth to
 deviation."""
 
 FAR = 1000.0
-"""Before the fit of a line, errors of the ensemble mean that are farther from the median than this
-number of typical deviations count as this far. So only their sign matters."""
+"""Before the fit of a line, observations and errors of the ensemble mean are limited to this number
+of typical deviations from their median. Beyond this limit, only the sign matters."""
 
 TIED = 1e-12
 """Deviations below this share of the median count as rounding errors."""
 
 
 def typical_size(values: FloatArray, most: float = 0.99) -> float:
-    """Return the mean absolute value of those values (n,) that are not zero; 0 if all are zero.
+    """Return the mean absolute value of the nonzero values (n,); 0 if all values are zero.
 
     The function limits absolute values to their quantile ``most``. It ignores zeros, because most
     values may be zero, as at a dry place.
@@ -93,7 +93,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
     """Limit values (n,) to ``far`` typical deviations from the median.
 
     The function computes median and deviations from ``past``, or from ``values`` if ``past`` is
-    None. The default limit is very large: it only changes values next to which rounding would hide
+    None. The default limit is very large. It changes only values so large that rounding would hide
     all other values.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)

@@ -30,9 +30,9 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     array of float64, shape (...)
         :math:`R^*_n` in [-1, 1], an estimate of the square of the distance correlation, which may
         be negative. For independent quantities it is 0 on average; without the bias correction it
-        would be positive. It is 1 if all distances between cases in y are the distances in x times
-        one factor. It is NaN with fewer than 4 cases, or if all cases, or all but one, are equal in
-        x or in y.
+        would be positive. It is 1 if the distances between cases in y are proportional to the
+        distances in x. It is NaN with fewer than 4 cases, or if all cases, or all but one, are
+        equal in x or in y.
 
     Raises
     ------
@@ -140,8 +140,8 @@ def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
 def _correlation(x, y, kept, rows, means):  # type: ignore[no-untyped-def]
     """Return the correlation of the centred distances in x and in y.
 
-    It is NaN if all centred distances in x, or all in y, are zero up to rounding. `rows` and
-    `means` each hold two results of :func:`_row_means`, one for x and one for y.
+    The correlation is NaN if all centred distances in x, or all in y, are zero up to rounding.
+    `rows` and `means` each hold two results of :func:`_row_means`, one for x and one for y.
     """
     (row_x, row_y), (mean_x, mean_y) = rows, means
     xx, yy, xy, size_x, size_y = 0.0, 0.0, 0.0, 0.0, 0.0

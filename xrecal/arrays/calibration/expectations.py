@@ -58,7 +58,7 @@ def laplace_expectations(
     -------
     cross : array of float64, shape (n, n)
         :math:`A_{ij} = E\,l(Z_i, y_j)` in [0, 1], where :math:`Z_i` has the distribution of
-        forecast i; NaN for a forecast without members or a NaN observation.
+        forecast i; NaN for a forecast without members, and for a NaN observation.
     within : array of float64, shape (n, n)
         :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], where the random values Z and Z' are
         independent, even for i = j; NaN for a forecast without members. The matrix is symmetric and
@@ -73,11 +73,11 @@ def laplace_expectations(
     Notes
     -----
     The function takes O(N log N + N n) time, where N is the number of points of positive weight in
-    all forecasts. For S shared points it takes O(S n) time and one product of (n, S) matrices. Sums
-    are exact: the function updates them from one sorted point to the next. For mixtures of k normal
-    distributions, it uses a closed form for each pair of normal distributions, so the time is O(n²
-    k²). If the difference X of two values is normal with mean d and standard deviation s, the
-    closed form is
+    all forecasts. For S shared points it takes O(S n) time and one product of (n, S) matrices. The
+    function updates sums from one sorted point to the next, without approximation. For mixtures of
+    k normal distributions, it uses a closed form for each pair of normal distributions, so the time
+    is O(n² k²). If the difference X of two values is normal with mean d and standard deviation s,
+    the closed form is
 
     .. math:: E e^{-|X|/\theta} = \tfrac{1}{2} e^{-d^2/2s^2} \left[
        \mathrm{erfcx}\tfrac{s/\theta - d/s}{\sqrt 2} + \mathrm{erfcx}\tfrac{s/\theta + d/s}{\sqrt 2}
@@ -187,13 +187,13 @@ def _filled(parts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray
 
 
 def normalised(forecasts: Forecasts) -> Forecasts:
-    """Return forecasts (n, m) of one location for compiled code; refuse invalid forecasts.
+    """Check forecasts (n, m) of one location, and return them for compiled code.
 
     The function raises ValueError for invalid forecasts. The result is float64, with weights that
-    sum to one. Missing members get weight 0 and value 0. The function removes shared members to
-    which no forecast gives weight. If members are not shared, and at most half of the members of
-    every forecast have a weight above 0, the function moves these members to the first columns, and
-    removes unused columns.
+    sum to one. Missing members get weight 0 and value 0. If all forecasts share their members, the
+    function removes members to which no forecast gives weight. Otherwise it counts, in each
+    forecast, the members with a weight above 0. If these are at most half of all members in every
+    forecast, it moves them to the first columns, and removes unused columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts
@@ -241,9 +241,10 @@ def _compact(loc: FloatArray, scale: FloatArray | None, mass: FloatArray) -> For
 def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Mark forecasts (L, n) with invalid weights or scales.
 
-    A forecast is invalid if a member that is not missing has a negative or infinite weight or
-    scale. It is also invalid if its weights, including those of missing members, do not sum to
-    one. The function does not check forecasts without members.
+    A forecast is invalid if a member with a value has a negative or infinite weight, or if a member
+    with a value and a weight other than 0 has a negative or infinite scale. It is also invalid if
+    its weights, including those of missing members, do not sum to one. The function does not check
+    forecasts without members.
     """
     loc, scale, weights = forecasts
     there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
@@ -270,7 +271,7 @@ def _check_sound(forecasts: Forecasts) -> None:
     for name, part in {"weights": forecasts.weights, "scale": forecasts.scale}.items():
         if part is not None and ((part[i] < 0) | np.isinf(part[i])).any():
             wrong = part[i][(part[i] < 0) | np.isinf(part[i])][0]
-            raise ValueError(f"{name} of forecast {i} holds {wrong:g}; give finite ones >= 0")
+            raise ValueError(f"{name} of forecast {i} holds {wrong:g}; give finite numbers >= 0")
     total = np.nansum(forecasts.weights[i])  # type: ignore[index]
     raise ValueError(
         f"weights of forecast {i} sum to {total:.8g}, not to one; divide them by their sum"

@@ -1,8 +1,8 @@
 """Compiled sums and expectations of the Laplace kernel ``l(u, v) = exp(-|u - v| / theta)``.
 
-Z_i is a random value from forecast i, and y_j an observation. Functions take float64 C-contiguous
-arrays and do not check them. Points (members) must be in ascending order, and weights must be
-positive.
+Z_i is a random value from forecast i, y_j is an observation, and theta is the bandwidth. The
+functions take float64 C-contiguous arrays and do not check them. Points (members) must be in
+ascending order, and weights must be positive.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def fill_within_points(
     """Compute mean Laplace kernels (n, n) of independent draws from forecasts with points (N,).
 
     The owner of a point is the number of its forecast. The function goes through the points in
-    ascending order, for some forecasts j at a time. For each forecast j it updates a sum over the
-    points z' that it has passed, with weights w: the sum of ``w exp((z' - base) / theta)``. Each
-    point of forecast i adds a multiple of this sum to the entry (i, j). This counts each pair of
-    points in one order; the transpose adds the other order.
+    ascending order, for some forecasts j at a time. For each forecast j, it updates a sum over the
+    points z' of forecast j that it has passed: the sum of ``w exp((z' - base) / theta)`` with their
+    weights w. Each point of forecast i adds a multiple of this sum to the entry (i, j). This counts
+    each pair of points in one order; the function adds the transpose for the other order.
     """
     n = out.shape[0]
     rise, fall = _rise_and_fall(z, theta)
@@ -259,7 +259,7 @@ def median_positive_gap(z: Vector) -> float:
 
 @inner
 def _pairs_within(z: Any, gap: float) -> int:
-    """Return the number of pairs of values of z that differ by at most ``gap``."""
+    """Count the pairs of values in z that differ by at most ``gap``."""
     count, i = 0, 0
     for j in range(z.size):
         while z[j] - z[i] > gap:
@@ -270,7 +270,7 @@ def _pairs_within(z: Any, gap: float) -> int:
 
 @inner
 def _gap_of_rank(z: Any, rank: int) -> Any:
-    """Return the difference that has a rank (from 1) among the differences of all pairs of z.
+    """Return the difference with a given rank (from 1) among the differences of all pairs in z.
 
     The search is a bisection over integers with the bits of floats: for positive floats, a greater
     integer means a greater float.

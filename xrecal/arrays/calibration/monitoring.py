@@ -1,9 +1,9 @@
-"""Monitoring of calibration while forecasts verify: e-values and a change detector.
+"""Monitoring of calibration as new observations arrive: e-values and a change detector.
 
 A bet is a density of the probability integral transform (PIT) that differs from the uniform
 density. Both methods multiply the values of such densities at the PIT of successive cases. If
-forecasts are calibrated, these products do not grow on average. Each bet uses only information from
-before the issue of its forecast, so users may look at the evidence after every case.
+forecasts are calibrated, these products do not grow on average. Each bet uses only information that
+was known when its forecast was issued, so users may look at the evidence after every case.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from xrecal.arrays.rows import check_probability, location_blocks, whole_number
 from xrecal.typing import FloatArray, IntArray
 
 PSEUDO_CASES = 10
-"""The normal bet (see the Notes of :func:`calibration_e_values`) starts as if this number of cases,
-with standard normal values, had verified."""
+"""The normal bet (see the Notes of :func:`calibration_e_values`) starts as if it had learned from
+this number of artificial cases with standard normal values."""
 
 BINS, PSEUDO_IN_BIN = 10, 5
 """One of the bets is a histogram of past PIT values. The first number is its number of bins; the
 second is the number of artificial cases with which each bin starts."""
 
 TAIL = 1e-3
-"""The normal bet is constant for PIT values at most this far from 0 or 1. If an observation lies
+"""The normal bet is constant for PIT values within this distance of 0 or 1. If an observation lies
 outside all members of a recalibrated forecast, the PIT is 0 or 1; one such case must not give
 infinite evidence."""
 
@@ -91,10 +91,10 @@ def calibration_e_values(
     uniform, conditional on all information at the issue of the forecast. Then the product of
     :math:`f_t(u_t)` over cases is a martingale, which means that it does not grow on average. The
     reason is that :math:`f_t` depends on this information alone [1]_. The mean of the products of
-    the two bets is a martingale, too, and so is its mean over places. With a lag of h, the test
-    follows h martingales; each uses every h-th case. The result is the largest of their values,
-    divided by h. The division is needed because the result is the largest of h values. The cost is
-    O(p (h + n)) per location, plus O(h n).
+    the two bets is a martingale, too, and so is the mean of such means over places. With a lag of
+    h, the test follows h martingales; each uses every h-th case. The result is the largest of their
+    values, divided by h. The division is needed because the largest of h martingales can grow on
+    average. The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -142,7 +142,7 @@ def calibration_changes(
         case, the detector reports a change there, and restarts after this case. The statistic is
         NaN at locations without any case.
     since : array of int64, shape (..., n)
-        First case of the last detected change, as estimated; -1 before the first detection.
+        Estimated first case of the last detected change; -1 before the first detection.
 
     Raises
     ------
@@ -153,16 +153,16 @@ def calibration_changes(
     -----
     The statistic is the mean of cumulative products (CUSUMs) :math:`D_t = \max(D_{t-1}, 1) f(u_t)`
     of the PIT u. There is one product for each place and each of nine normal densities f of
-    :math:`\Phi^{-1}(u)`. The densities do not follow past cases, so the detector finds a change
-    quickly even after a long calibrated time. Suppose that forecasts are calibrated, and that any
-    rule stops the series at some case. Then the mean of :math:`D` at this case is at most the mean
-    number of cases up to it [1]_. With a lag of h the function computes h such statistics; each
-    uses every h-th case. If h is 2 or more, the result is half of the largest statistic. This keeps
-    the mean number of cases before a false detection above ``run_length``. The proof: for any A,
-    one of the h statistics reaches A within t cases in at most a share :math:`t / A` of calibrated
-    series. So the mean number of cases before this event is at least :math:`A / 2`. The estimated
-    change begins just after the last case at which the largest product was at most 1. The cost is
-    O(p (h + n)) per location, plus O(h n).
+    :math:`\Phi^{-1}(u)`. The densities do not adapt to past cases, so the detector finds a change
+    quickly even after a long calibrated time. Suppose that forecasts are calibrated, and that an
+    arbitrary rule stops the series at some case. Then the mean of :math:`D` at this case is at most
+    the mean number of cases up to it [1]_. With a lag of h the function computes h such statistics;
+    each uses every h-th case. If h is 2 or more, the result is half of the largest statistic. This
+    keeps the mean number of cases before a false detection above ``run_length``. The proof: for any
+    A, one of the h statistics reaches A within t cases in at most a share :math:`t / A` of
+    calibrated series. So the mean number of cases before this event is at least :math:`A / 2`. The
+    estimated change begins just after the last case at which the largest product was at most 1. The
+    cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -254,7 +254,7 @@ def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
 
 @inner
 def _learn(u: float, z: float, learned: Any) -> None:
-    """Add a verified case to the numbers that the bets learn: count, two sums, counts in bins."""
+    """Add a verified case to the totals that the bets use: count, two sums, counts in bins."""
     learned[0] += 1
     learned[1] += z
     learned[2] += z * z
@@ -295,7 +295,7 @@ def _log_mean(log_e: Any, known: Any) -> float:
 
 @inner
 def _known(pit: Any) -> Any:
-    """Return 1 for each place (p,) with at least one case, and 0 for others."""
+    """Return 1 for each place (p,) with at least one case, and 0 for other places."""
     known = np.zeros(len(pit), np.int64)
     for i in range(len(pit)):
         for u in pit[i]:

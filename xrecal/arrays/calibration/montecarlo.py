@@ -28,14 +28,14 @@ def montecarlo_test(
     location_number: int = 0,
     augmented: bool = False,
 ) -> float:
-    r"""Test whether forecasts are calibrated, with artificial observations drawn from them.
+    r"""Test whether forecasts are calibrated, with artificial observations from the forecasts.
 
     Parameters
     ----------
     forecasts, observations, augmented
         As in :func:`case_matrix`. A resample is a set of artificial observations, one for each
-        case. If ``augmented`` is True, the function draws each from the m members and the
-        observation of the case, as in a permutation test.
+        case. If ``augmented`` is True, the function draws each artificial observation from the m
+        members and the observation of the case, as in a permutation test.
     n_resamples, seed, location_number
         As in :func:`skce_test`.
 
@@ -54,16 +54,16 @@ def montecarlo_test(
     Notes
     -----
     A test at the level 5 % rejects calibrated forecasts with a probability of 5 %, for any number
-    of independent cases. The reason is that calibrated forecasts are the distributions of their
-    observations. The bandwidth of the kernel on observations must not depend on the observations.
-    So the function draws one value from each forecast, and takes the median positive distance among
-    these values. If the values are all equal, it draws again. After twenty attempts it takes the
-    median distance of the observations.
+    of independent cases. The reason is that observations of calibrated forecasts have the same
+    distributions as the artificial observations. The bandwidth of the kernel on observations must
+    not depend on the observations. So the function draws one value from each forecast, and takes
+    the median positive distance among these values. If the values are all equal, it draws again.
+    After twenty attempts, it takes the median positive distance among the observations.
 
-    For ensembles, the function takes each member as an observation, and computes its sums over
-    forecasts once. So a resample needs only O(n²) additions. For mixtures of k normal
-    distributions, a resample needs O(n² k) evaluations of 0.1 µs each. This is slow if there are
-    many cases.
+    For ensembles, the function treats each member as a possible observation, and computes the sums
+    over forecasts for this member once. So a resample needs only O(n²) additions. For mixtures of k
+    normal distributions, a resample needs O(n² k) mean similarities, at 0.1 µs each. This is slow
+    if there are many cases.
 
     Examples
     --------
@@ -127,7 +127,8 @@ class _Drawing:
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
         """Draw values (size, n), and return them with the positions (size, n) of the drawn members.
 
-        A position counts the members of all forecasts, one forecast after another.
+        A position is a number in the list of the members of all forecasts, one forecast after
+        another.
         """
         level = self.rng.random((size, self.n))
         point = np.empty(level.shape, dtype=np.int64)

@@ -37,7 +37,7 @@ class Flatness(NamedTuple):
 def observation_ranks(
     observations: FloatArray, members: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Find the rank of each observation among members; if members equal it, draw the rank.
+    """Find the rank of each observation among the members; ties get a random rank.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def observation_ranks(
         if members.ndim == 0 or part.shape != shape:
             raise ValueError(
                 f"{name} of shape {part.shape} do not fit members of shape {members.shape}, "
-                "which need one axis more, the last"
+                "which need one further axis at the end"
             )
     check_probability("uniform", parts["uniform"])
     rows = members.reshape(math.prod(shape), m)
@@ -189,7 +189,7 @@ def flatness_test(counts: FloatArray) -> Flatness:
     """
     counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim == 0 or counts.shape[-1] < 2:
-        raise ValueError(f"counts must have shape (..., ranks) with 2 or more, got {counts.shape}")
+        raise ValueError(f"counts must have shape (..., ranks), ranks >= 2, got {counts.shape}")
     wrong = (counts < 0) | np.isinf(counts)
     if wrong.any():
         raise ValueError(f"counts must be 0 or more and finite, found {counts[wrong][0]:g}")

@@ -145,13 +145,13 @@ def quantile_reliability(
 
     Notes
     -----
-    The recalibrated forecast is a non-decreasing function of the forecast, the one with the
-    smallest score [1]_. If several functions have the smallest score, the result is the lowest of
-    them. It equals the quantile of isotonic distributional regression (IDR) on the forecast [2]_,
-    the smallest observation at which the CDF reaches the level. The function finds it by
-    pool-adjacent-violators [3]_, without computing the CDFs. Cases with the same forecast get the
-    same value. The cost is O(n log n) time per location on most data, at worst O(n²), and O(n)
-    memory.
+    The recalibrated forecast is the non-decreasing function of the forecast that has the smallest
+    score [1]_. If several functions have the smallest score, the result is the lowest of these
+    functions. It equals the quantile of isotonic distributional regression (IDR) on the forecast
+    [2]_. This quantile is the smallest observation at which the CDF reaches the level. The method
+    is pool-adjacent-violators [3]_, which does not compute the CDFs. Cases with the same forecast
+    get the same value. The cost is O(n log n) time per location on most data, at worst O(n²), and
+    O(n) memory.
 
     References
     ----------
@@ -237,8 +237,8 @@ def _fill_quantiles(
     """Compute isotonic quantiles (L, n) for cases sorted by forecast, then by observation.
 
     In each row, the ``n_used`` usable cases come first. A block is a group of neighbouring cases
-    with one quantile; the function sorts the observations of each block. If a block has a lower
-    quantile than the block before it, the function merges the two blocks.
+    with one quantile; the function sorts the observations of each block. If the quantile of a block
+    does not exceed that of the block before, the function merges the two.
     """
     n = forecast.shape[1]
     run, spare, value, start = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1, np.int64)

@@ -38,8 +38,8 @@ smaller than the default, because the statistic of this test, a sum of squares, 
 errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
-""":func:`error_correlation` measures autocorrelation in this number of principal components of the
-errors, and finds the components with this number of iterations."""
+"""Number of principal components of the errors in which :func:`error_correlation` measures
+autocorrelation, and number of iterations with which it finds the components."""
 
 # Two statistics count as equal if they differ by at most this share of the largest term.
 # Otherwise rounding would decide whether an equal resample is larger.
@@ -153,9 +153,9 @@ def case_matrix(
     augmented : bool
         If True, the observation of each case becomes a further member of its plain ensemble, which
         then has m + 1 members of equal weight. Even an ideal ensemble has sampling errors if it has
-        few members. With enough cases, the test takes these errors for lack of calibration. The
-        augmented ensemble is calibrated if observation and members are exchangeable, which means
-        that the observation could be any of the members.
+        few members. With enough cases, the test mistakes these errors for a lack of calibration.
+        The augmented ensemble is calibrated if observation and members are exchangeable, which
+        means that the observation could be any of the members.
 
     Returns
     -------
@@ -165,8 +165,8 @@ def case_matrix(
         on observations is :math:`\exp(-|y-y'|/\theta)`. s is the median positive :math:`D^2`, and
         theta is the median positive :math:`|y-y'|`. If all forecasts are equal, the kernel on
         forecasts is 1. If all observations are equal, the result is NaN. The cost is O(n² m) time,
-        or O(n² m²) for mixtures of normal distributions, and the memory of about five arrays
-        (n, n).
+        or O(n² m²) for mixtures of normal distributions, and the memory of about five arrays (n,
+        n).
 
     Raises
     ------
@@ -287,8 +287,8 @@ def skce_test(
 
     Notes
     -----
-    Let U be the unbiased and V the biased estimate. The bootstrap [1]_ draws n cases with
-    replacement, and C counts how often it draws each case. It compares
+    Let U be the unbiased estimate of the SKCE, and V the biased estimate. The bootstrap [1]_ draws
+    n cases with replacement, and C counts how often it draws each case. It compares
     :math:`\frac{n}{n-1} U - V` with
 
     .. math:: \frac{1}{n^2} \Bigl[ \frac{n}{n-1} \bigl(C^T h C - C^T \mathrm{diag}\, h\bigr)
@@ -305,13 +305,15 @@ def skce_test(
     errors, and the first :math:`n / b - 1` cosine transforms of the errors. The direction
     :math:`a_0` selects the scaled sum. For calibrated forecasts, the sum and the transforms are
     independent and have one distribution [4]_. So :math:`a^T G a` has the same distribution for
-    every direction a, and the test draws directions by random rotations [5]_. It extends the test
-    of :func:`xrecal.arrays.diebold_mariano` from numbers to vectors of errors.
+    every direction a, and the test draws directions by random rotations [5]_. This extends the test
+    of :func:`xrecal.arrays.diebold_mariano` from errors that are numbers to errors that are
+    vectors.
 
     A test that ignores autocorrelation has p-values that are too small. With "wild", blocks must be
     many times longer than the time for which cases depend on each other. If the record has only few
     such blocks, the test has little power. The cost is O(B n²), or O(n² log n + B n² / b²) for
-    "serial". The memory is for 1e6 random numbers, or for one resample if it needs more.
+    "serial". The memory holds 1e6 random numbers at a time, or one resample if a resample needs
+    more.
 
     References
     ----------
@@ -399,8 +401,8 @@ def block_p_value(estimates: FloatArray) -> float:
     -------
     float
         p-value :math:`1 - \Phi(z)`, where z is the mean of the estimates, divided by the standard
-        error of this mean. If all estimates are equal, the p-value is 0 for positive estimates,
-        else 1. It is NaN with fewer than two blocks.
+        error of this mean. If all estimates are equal, the p-value is 0 for positive estimates, and
+        1 otherwise. It is NaN with fewer than two blocks.
 
     Raises
     ------
@@ -409,9 +411,9 @@ def block_p_value(estimates: FloatArray) -> float:
 
     Notes
     -----
-    The p-value is a normal approximation, which is accurate only if there are many blocks. It
-    depends on the order of the cases, because the order decides which cases are in one block. The
-    cost is O(q).
+    The p-value comes from a normal approximation, which is accurate only if there are many blocks.
+    It depends on the order of the cases, because the order decides which cases are in one block.
+    The cost is O(q).
 
     References
     ----------
@@ -460,8 +462,8 @@ def usable_cases(
     if augmented:
         if forecasts.scale is not None or forecasts.weights is not None:
             raise ValueError(
-                "augmented=True is for plain ensembles: forecasts with weights or scales are "
-                "distributions, test them with augmented=False"
+                "augmented=True is for plain ensembles; these forecasts have weights or scales, so "
+                "test them with augmented=False"
             )
         return normalised(Forecasts(np.column_stack([forecasts.loc, y])[usable])), y[usable]
     loc, scale, weights = forecasts
@@ -501,8 +503,8 @@ def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
 def subset_bandwidth(parts: Forecasts) -> float:
     """Return the median positive squared distance among at most 400 forecasts.
 
-    If the chosen forecasts are all equal, but others are not, the function chooses again, among
-    forecasts that differ. The result is infinite if all forecasts are equal.
+    If the chosen forecasts are equal, but other forecasts differ, the function chooses again, among
+    different forecasts. The result is infinite if all forecasts are equal.
     """
     loc, scale, weights = parts
     chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
@@ -609,7 +611,7 @@ def error_correlation(h: FloatArray) -> FloatArray:
 
     The errors of n cases are vectors; h (n, n) contains the products of pairs of vectors. The
     function subtracts the mean error, and finds the components by orthogonal iteration. The
-    iteration is accurate for components with large variance; the others matter less.
+    iteration is accurate for components with large variance; other components matter less.
     """
     n = len(h)
     centred = h - h.mean(0)
@@ -664,7 +666,7 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Yield how many resamples to draw at a time, if each resample needs n random numbers.
+    """Yield the number of resamples to draw at a time, if each resample needs n random numbers.
 
     The numbers add up to ``n_resamples``, and depend on the arguments alone.
     """

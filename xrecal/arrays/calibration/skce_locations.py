@@ -51,8 +51,8 @@ TESTS = ("serial", "bootstrap", "wild", "montecarlo", "block")
 ROUNDING = 1e-12
 HARMONICS = 2
 MOST = 0.5
-"""The test removes the annual cycle if it explains more than this share of the variance of the
-forecast means."""
+"""The test subtracts the annual cycle if the cycle explains more than this share of the variance of
+the forecast means."""
 
 FEWEST_DATED = 20
 """Least number of cases from which the function estimates an annual cycle."""
@@ -118,14 +118,14 @@ def skce_locations(
     settings : SkceSettings
         Test and its options; by default the function computes no test.
     location_numbers : array of int, shape (L,), optional
-        Number of each location in the whole data set, from 0; by default 0, 1, ... Random numbers
-        of a location depend on this number. So a location gets the same result from a call with
-        only some of the locations.
+        Number of each location in the whole data set, from 0; by default 0, 1, ... The random
+        numbers of a location depend on this number. So a call with only some of the locations gives
+        the same results for these locations.
     season : array of float, shape (L, n), optional
         Fraction of the year of each case, in [0, 1). The function fits yearly and half-yearly waves
         to the forecast means if there are 20 cases or more. If the waves explain more than half of
-        the variance, the function subtracts them from forecasts and observations. Otherwise the
-        kernels would mainly compare the seasons of cases.
+        the variance, the function subtracts them from forecasts and observations. Without this
+        step, the kernels would mainly compare the seasons of cases.
 
     Returns
     -------
@@ -196,16 +196,16 @@ def _checked(settings: SkceSettings, by_case: Forecasts, forecasts: Forecasts) -
     if length is not None:
         if test not in ("serial", "wild", "block"):
             raise ValueError(
-                f"block_length is {length!r}, but test={test!r} takes cases as independent; "
-                "use test='serial', 'wild' or 'block', or leave it out"
+                f"block_length is {length!r}, but test={test!r} treats cases as independent; "
+                "use test='serial', 'wild' or 'block', or omit block_length"
             )
         length = whole_number("block_length", length, 2 if test == "block" else 1)
     if by_case is not forecasts and forecasts.scale is not None:
-        raise ValueError("scale has no place with shared members; give loc the shape of scale")
+        raise ValueError("shared members must not have a scale; give loc the shape of scale")
     if settings.augmented and (forecasts.scale is not None or forecasts.weights is not None):
         raise ValueError(
-            "augmented=True is for plain ensembles: forecasts with weights or scales are "
-            "distributions, test them with augmented=False"
+            "augmented=True is for plain ensembles; these forecasts have weights or scales, so "
+            "test them with augmented=False"
         )
     n_resamples = whole_number("n_resamples", settings.n_resamples, 1)
     simultaneous = whole_number("simultaneous", settings.simultaneous, 1)
@@ -253,7 +253,7 @@ def _one(
 
 
 def default_block(n: int) -> int:
-    """Return the default number of cases in a block: the root of n, rounded down."""
+    """Return the default block length: the square root of n, rounded down, but at least 2."""
     return max(math.isqrt(n), 2)
 
 
