@@ -361,12 +361,12 @@ def test_errors(rng):
     with pytest.raises(ValueError, match="ridge must be at least 1e-12, got 1e-13"):
         fit_ckme(cases, y, Settings(ridge=1e-13))
     with pytest.raises(
-        ValueError, match=r"blocks must be a whole number from 2 .* gap a whole number from 0"
+        ValueError, match=r"blocks must be 0 .* a whole number from 2, and gap .* number from 0"
     ):
         fit_ckme(cases, y, blocks=1)
     for gap in (-1, 1.5):
         with pytest.raises(
-            ValueError, match=f"whole number from 0 or a timedelta, got blocks=5, gap={gap}"
+            ValueError, match=f"a timedelta or a whole number from 0, got blocks=5, gap={gap}"
         ):
             fit_ckme(cases, y, Settings(gap=gap))
     with pytest.raises(ValueError, match="step must hold whole numbers, got float64"):

@@ -33,7 +33,7 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        Probability integral transforms (PIT) in [0, 1], such as those of
+        Probability integral transforms (PIT) in [0, 1], such as the results of
         :func:`xrecal.arrays.pit_values`; the function leaves out NaN.
     bins : int, default 10
         Number of bins, at least 1.
@@ -41,8 +41,8 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
     Returns
     -------
     array of float64, shape (..., bins)
-        Number of cases in each bin from k / bins to (k + 1) / bins; only the last bin includes its
-        right end. Numbers are NaN with fewer than 2 cases.
+        Number of cases in each bin; bin k, from 0, reaches from k / bins to (k + 1) / bins. Only
+        the last bin includes its right end. Numbers are NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -97,8 +97,8 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     statistic, p_value : array of float64, shape (...)
-        Largest distance :math:`\sup_u |F_n(u) - u|` of the empirical CDF from the uniform CDF, in
-        [0, 1], and the exact p-value of this distance; NaN with fewer than 2 cases.
+        Largest distance :math:`\sup_u |F_n(u) - u|` of the empirical CDF :math:`F_n` from the
+        uniform CDF, in [0, 1], and the exact p-value of this distance; NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -109,8 +109,8 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     -----
     The result equals that of :func:`scipy.stats.kstest` with ``mode="exact"``. p-values are valid
     for independent cases, and too small for autocorrelated cases; see :func:`serial_uniform_test`.
-    The cost is O(n log n) per location, plus SciPy's exact distribution [1]_. SciPy holds Python's
-    global lock (GIL) for tens of microseconds.
+    The cost is O(n log n) per location, plus the cost of SciPy's exact distribution [1]_. SciPy
+    holds Python's global lock (GIL) for tens of microseconds.
 
     References
     ----------
@@ -149,9 +149,9 @@ class UniformTest(NamedTuple):
     p_value: FloatArray
     """p-value; NaN if the autocorrelation is too strong for the number of cases"""
     block_length: IntArray
-    """Number of successive dates that count as one; 0 with fewer than 2 cases"""
+    """Number of successive dates that count as one date; 0 with fewer than 2 cases"""
     dependent: npt.NDArray[np.bool_]
-    """True if the PIT of successive dates is more alike than chance explains"""
+    """True if PIT values of successive dates are more alike than by chance"""
 
 
 def serial_uniform_test(
@@ -169,7 +169,8 @@ def serial_uniform_test(
     pit : array of float, shape (..., n)
         As in :func:`uniform_test`, with cases in order of time.
     block_length : int, optional
-        Number of successive dates that count as one, at least 1; estimated by default.
+        Number of successive dates that count as one date, at least 1. By default the function
+        estimates this number.
     n_resamples, seed : int
         Number of random rotations, and seed of random numbers. The seed is the same at all
         locations.
@@ -192,19 +193,19 @@ def serial_uniform_test(
     Notes
     -----
     Let :math:`e_t(u)` be the sum of :math:`1\{p \le u\} - u` over the PIT values p of date t. Let n
-    be the number of dates, and b the block length. The scaled sum over time and the
-    cosine transforms with up to :math:`n / b - 1` half waves,
+    be the number of dates, and b the block length. The scaled sum over time, and the cosine
+    transforms with j half waves for j from 1 to :math:`n / b - 1`, are
 
     .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}
        \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
 
-    are nearly independent Gaussian processes with one distribution, if forecasts are calibrated. A
-    rotation does not change this distribution, whatever the autocorrelation of the cases [1]_. The
-    test compares the largest :math:`|\Lambda_0(u)|` over 63 levels u with the largest values after
-    random rotations [2]_. The test is like :func:`xrecal.arrays.diebold_mariano`, but for a
-    distribution instead of a mean. By default, the function estimates a block length for the PIT
-    and another for the square of its distance from ½, and takes the larger of the two. The cost is
-    O(n log n) plus O(n_resamples n / b) per location.
+    If forecasts are calibrated, these are nearly independent Gaussian processes with one
+    distribution. A rotation of all these processes does not change their distribution, whatever the
+    autocorrelation of the cases [1]_. The test compares the largest :math:`|\Lambda_0(u)|` over 63
+    levels u with the largest values after random rotations [2]_. The test is like
+    :func:`xrecal.arrays.diebold_mariano`, but for a distribution instead of a mean. By default, the
+    function estimates a block length for the PIT and another for the square of its distance from ½,
+    and takes the larger of the two. The cost is O(n log n) plus O(n_resamples n / b) per location.
 
     References
     ----------
@@ -244,7 +245,10 @@ def serial_uniform_test(
 
 
 def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
-    """Sum ``1{p <= u} - u`` at all levels u, and two moments of the PIT p (n,), over each date."""
+    """Return sums over each date: of ``1{p <= u} - u`` at all levels u, and of two moments.
+
+    ``p`` (n,) are the PIT values.
+    """
     known = ~np.isnan(p)
     p = p[known, np.newaxis]
     centred = p - 0.5

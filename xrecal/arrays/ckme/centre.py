@@ -1,13 +1,13 @@
 """Positions of recalibrated members: past observations, or past errors around a centre.
 
-Each forecast has a centre c and a spread s. So each calibration case with the observation y has an
+Each forecast has a centre c and a spread s. So each calibration case with the observation y has the
 error ``e = (y - c) / s``. The members of a new forecast x are ``c(x) + s(x) e`` for all these
-errors. All centres have the same form:
+errors. All centres and spreads have the same form:
 
     c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
-Here ``mean`` and v are mean and variance of the ensemble, r are the covariates of the case, and all
-other letters are coefficients that the fit learns. If the errors are ratios of observation to
+Here ``mean`` and v are mean and variance of the ensemble, and r_k are the covariates of the case.
+The fit learns the coefficients a, b, g_k, c0, d and h_k. If the errors are ratios of observation to
 ensemble mean, v is the squared mean instead.
 """
 
@@ -47,9 +47,9 @@ SUPPORTS = (
     "standardised_plain",
 )
 """Names of the supports, the values from which a CKME makes its members. The code of a support is
-its position in this tuple. The first five names stand for past observations, errors around the
-ensemble mean, errors around a regression on this mean, errors divided by the spread of EMOS, and
-ratios of observation to ensemble mean. The centre of a "plain" support does not use predictors."""
+its position in this tuple. The first five supports are, in this order: past observations; errors
+around the ensemble mean; errors around a regression on this mean; errors divided by the spread of
+EMOS; ratios of observation to ensemble mean. The centre of a "plain" support ignores predictors."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 
@@ -223,9 +223,9 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 def inside(observations: Vector, low: float, high: float) -> Any:
     """Return the smallest and largest value that members may have between the bounds.
 
-    If observations lie on a bound, as on dry days, each member lies on this bound too, or is at
-    least as far from the bound as the nearest observation off the bound. If no observation lies on
-    a bound, members may have all values up to this bound.
+    If observations lie on a bound, as on dry days, members may lie on this bound, too. All other
+    members are at least as far from the bound as the nearest observation off the bound. If no
+    observation lies on a bound, members may have all values up to this bound.
     """
     first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:

@@ -74,9 +74,9 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 
 
 def _best_errors(search: Search) -> int | None:
-    """Return the position of the best support with errors, if the best support is observations.
+    """Return the position of the best support of errors, if past observations are better still.
 
-    Otherwise return None.
+    Otherwise return None, and also if the search is for every support.
     """
     past = search.candidates.supports == OBSERVATIONS
     errors = search.every[~past[search.every]]
@@ -90,9 +90,10 @@ def choose_each(
 ) -> tuple[list[Choices], IntArray, FloatArray]:
     """Choose the settings for each support, with ridges of the grid (see :mod:`.ridge_rules`).
 
-    Also return the indices of the supports that are usable at the location, and q quantiles (2, S,
-    n, q) of the forecast of each of n held-out cases, with each of S supports. Entry 0 of the first
-    axis comes from fits without the fold of the case, entry 1 from fits to earlier cases alone.
+    Return three results: the choices, the indices of the supports that are usable at the location,
+    and quantiles (2, S, n, q). These are q quantiles of the forecast of each of n held-out cases,
+    with each of S supports. Entry 0 of the first axis comes from fits without the fold of the case,
+    entry 1 from fits to earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
@@ -191,25 +192,26 @@ def fit_ckme(
     settings : Settings
         Type of kernel, candidates for its bandwidth and strength of covariates, ridge, supports,
         bounds, loss, projection, gap and least number of cases. The gap is a number of steps in
-        time or a length of time. A fit that holds out a fold does not learn from the cases within
-        the gap before and after this fold either.
+        time or a length of time. A fit that holds out a fold also leaves out the cases within the
+        gap before and after this fold.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional
         Dates of the cases in days; needed with a half-life, and with a gap that is a length of
         time.
     half_life : float or "cv"
-        In days: a case that is older by one half-life has half the weight. "cv" tries fractions of
-        the period that the cases cover, and takes the half-life that gives the best forecasts from
-        earlier cases alone. Fits that also learn from later cases would hide a drift.
+        Half-life in days: a case that is older by one half-life has half the weight. "cv" tries
+        fractions of the period of the cases, and takes the half-life that gives the best forecasts
+        from earlier cases alone. Fits that also learn from later cases would hide a drift.
     groups : array of int, shape (n,), optional
         Group of each case, such as its calendar year. All cases of a group are in the same fold.
         The default is ``step``.
     blocks : int
         Number of folds. The fit sorts the cases by ``groups`` and cuts them into this number of
         folds. 0 makes each group a fold. If ``blocks`` is 0 and groups have two or more cases on
-        average, the fit takes the largest ridge, unless the best ridge lowers the mean loss of the
-        groups by at least one standard error of this gain.
+        average, the fit compares the best ridge with the largest ridge. It takes the best ridge
+        only if this ridge lowers the mean loss of the groups by at least one standard error of this
+        gain; otherwise it takes the largest ridge.
     step : array of int, shape (n,), optional
         Step in time of each case, in ascending order; by default each case is one step. A fold
         holds out the cases of one step together.
@@ -343,8 +345,9 @@ def fit_ckme_family(
 ) -> tuple[list[FittedCKME], FloatArray]:
     """Fit a CKME with each support, and record quantiles of held-out forecasts.
 
-    All supports share the kernel matrices and the factors of these matrices, which take most of the
-    time. Chosen ridges are points of the grid, without refinement between these points.
+    All supports share the kernel matrices and the factors of these matrices. Their computation
+    takes most of the time. The chosen ridges are points of the grid, without refinement between
+    these points.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Choices(NamedTuple):
     loss: Any = math.nan
     """(L,) mean held-out loss with the best ridge of the grid; NaN without a search"""
     beside: Any = 0
-    """(L,) code of the best support with errors, if past observations are better still; else 0"""
+    """(L,) code of the best support of errors, if past observations are better still; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
     cases: Any = math.nan
@@ -142,7 +142,7 @@ class FittedCKME(NamedTuple):
     landmark: IntArray
     """(L, r) landmarks of a low-rank solver, as positions among all cases; -1 in unused entries."""
     beside: IntArray
-    """(L,) code of the best support with errors, if past observations are better still; else 0."""
+    """(L,) code of the best support of errors, if past observations are better still; else 0."""
     beside_centre: FloatArray
     """(L, 4 + 2 k) coefficients of the centre of the support ``beside``; unused if it is 0."""
 
@@ -301,8 +301,8 @@ def check_settings(settings: Settings, blocks: int) -> None:
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
     if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]
         raise ValueError(
-            "blocks must be a whole number from 2 (0: each group is a fold), and gap a whole "
-            f"number from 0 or a timedelta, got {blocks=}, gap={settings.gap}"
+            "blocks must be 0 (each group is a fold) or a whole number from 2, and gap a "
+            f"timedelta or a whole number from 0, got {blocks=}, gap={settings.gap}"
         )
     for name in ("bandwidth", "ridge"):
         value = getattr(settings, name)

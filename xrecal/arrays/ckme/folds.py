@@ -14,9 +14,9 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
-"""Number of blocks in time (folds of successive cases) that replace the groups if one group has
-more than half of the cases. A fold that holds out such a group would have too few training
-cases."""
+"""Number of folds if one group has more than half of the cases. A fold that holds out such a group
+would have too few training cases. So the folds are then blocks in time, which are parts of
+successive cases."""
 
 TRAINED_ON = 0.75
 """Least share of its training cases that a fold must keep if it is joined with another fold."""
@@ -66,7 +66,7 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
     """Return the folds that have at least two training cases and one held-out case.
 
     ``position`` (n,) and ``gap`` are the results of :func:`gap_axis`. With ``forward``, a fold
-    trains on earlier cases only, as an operational forecast does.
+    trains on earlier cases only, as the fit for an operational forecast does.
     """
     case, rows, sizes = np.arange(fold.size), [], []
     for f in range(fold.max(initial=-1) + 1):
@@ -144,7 +144,7 @@ def not_held_out(folds: Folds, others: Folds) -> Folds:
 def hold_out(folds: Folds, kept: npt.NDArray[np.bool_]) -> Folds:
     """Return the folds, but hold out only the cases that ``kept`` (n,) marks.
 
-    The folds still do not train on the cases that they no longer hold out.
+    The cases that a fold no longer holds out do not become training cases.
     """
     cases, n_held = folds.cases.copy(), folds.n_held.copy()
     for f, n_before in enumerate(folds.n_held):
@@ -216,7 +216,7 @@ def assign_folds(
 
 
 def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Return the fold number (L, n) of each case, -1 if not usable; a fold has whole groups."""
+    """Return the fold number (L, n) of each case, -1 if it is unusable; no fold splits a group."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))

@@ -130,10 +130,10 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 def _shares(signed: Any, root: Any, train: Any) -> Any:
     """Return roots (k,) and shares (k,) of the training cases, and sums of weights (n_held,).
 
-    The roots are the square roots of the weights of the training cases. The shares are the weights
-    of these cases in climatology, in proportion to their case weights. For each row of ``signed``,
-    the function multiplies the weights by the roots and adds up the products. Up to a factor, this
-    gives the sum of the signed weights of a held-out case.
+    The roots are the square roots of the case weights. The shares are the weights of the training
+    cases in climatology, in proportion to the case weights. For each row of ``signed``, the
+    function multiplies the signed weights by the roots and adds up the products. Up to a factor,
+    this gives the sum of the signed weights of a held-out case.
     """
     own, share, total = np.empty(train.size), np.empty(train.size), 0.0
     for i in range(train.size):
@@ -150,8 +150,8 @@ def _scale_back(signed: Any, heavier: float, mass: float, own: Any, share: Any, 
 
     The solver used the matrix R K R, with the kernel matrix K and the roots R of the case weights.
     So the function must multiply each weight by the root of its training case (``own``), and divide
-    it by the root of the held-out case (``heavier`` is one divided by this root). Climatology gets
-    one minus the sum of these weights.
+    it by the root of the held-out case. It divides by multiplying with ``heavier``, the inverse of
+    this root. Climatology gets one minus the sum of these weights.
     """
     missing = 1.0 - mass * heavier
     for i in range(beta.size):
@@ -314,8 +314,8 @@ RECORDERS = {
 
 TO_TRY, TO_COMPARE, UNTRIED, LATER = range(4)
 """Indices of four sets of folds. The search tries ridges with the first set, and compares the
-nearly best settings with the second. The third set holds out those cases of the second set that the
-first set does not hold out. The fourth set trains on earlier cases alone."""
+nearly best settings with the second. The third set holds out the cases that the second set holds
+out and the first set does not. The fourth set trains on earlier cases alone."""
 
 
 class Judge:
@@ -364,7 +364,7 @@ class Judge:
         of_folds, targets = self._with_targets(solver.strength, folds)
         bounds = self._problem.low, self._problem.high
         verified = Verified(where.target, where.root, *bounds, self._theta, supports)
-        # With low rank, the best settings are recorded again with a smaller tolerance.
+        # With low rank, the search records the best settings again with a smaller tolerance.
         rough = slack == ROUGH and where.low_rank
         record, width = (self._rough, 1) if rough else (self._recorder, self._width)
         recorded = np.full((self._supports.size, where.target.size, width), np.nan)

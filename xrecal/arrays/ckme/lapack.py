@@ -37,11 +37,11 @@ class Positive:
             return
         diagonal = matrix.diagonal().copy()
         size, info = ctypes.c_int(matrix.shape[0]), ctypes.c_int(0)
-        # LAPACK reads rows as columns, so the lower half of this symmetric matrix is its upper
-        # half.
+        # LAPACK reads rows as columns. So its upper half "U" is the lower half of this symmetric
+        # matrix.
         factor(_letter(b"U"), _by(size), matrix.ctypes.data, _by(size), _by(info))
         self._is_factor = info.value == 0
-        if not self._is_factor:  # the other half still holds the original matrix
+        if not self._is_factor:  # NumPy's upper half still holds the original matrix
             other = np.triu(matrix, 1)
             self._matrix = other + other.T
             self._matrix[np.diag_indices_from(other)] = diagonal

@@ -50,7 +50,7 @@ class Embedding:
         self._making = RLock()  # one thread at a time extends a factor
 
     def solver(self, n_new: int) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        """Return the number of cases to compare forecasts with, and a function.
+        """Return the number of cases to compare forecasts with, and a function for signed weights.
 
         The function turns similarities of ``n_new`` forecasts to these cases into signed weights.
         """
@@ -76,7 +76,7 @@ class Embedding:
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """Return an index of the first ``rank`` landmarks, or cases if there are no landmarks."""
+        """Return an index of the first ``rank`` landmarks, or of cases if no landmarks exist."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
@@ -138,8 +138,8 @@ class Embedding:
         root = self.where.root
         if self.where.low_rank:
             factor = self._low_rank
-            # The first landmarks are those that the weights need, even if the caller needs no
-            # weights.
+            # Choose the landmarks for the weights first, even if the caller needs no weights. So
+            # the novelty is the same for all callers.
             factor.landmarks_for(float(self.fitted.ridge))
             known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
         else:
@@ -171,7 +171,7 @@ class Embedding:
 
     @cached_property
     def _low_rank_solver(self) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        # Cases added by an update may need landmarks of their own.
+        # Cases that an update has added may need landmarks of their own.
         ridge = float(self.fitted.ridge)
         rank = len(self._low_rank.landmarks_for(ridge))
         return rank, self._low_rank.solver(ridge, rank)

@@ -40,7 +40,7 @@ SMALLEST_WEIGHT = 1e-12
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
 """Largest number of landmarks of a location: the first number if the kernel compares forecasts, the
-second if it compares shapes. A shape is an ensemble minus its mean; most of it is noise. More
+second if it compares shapes. A shape is an ensemble minus its mean, and is mostly noise. More
 landmarks of shapes would represent more noise, and would hardly lower the CRPS."""
 
 
@@ -75,7 +75,7 @@ class NewForecasts(NamedTuple):
     minus that of new ensembles; None if the sizes agree"""
 
     def compared_with(self, where: Location) -> NewForecasts:
-        """Return the forecasts, adjusted to the ensemble size that the location learned from."""
+        """Return the forecasts, adjusted to the number of members of the past forecasts."""
         excess = excess_of(where.inverse_size, self.inverse_size)
         if not excess.any():
             return self
@@ -256,8 +256,8 @@ class Location:
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))
         np.exp(exponent, out=exponent)
-        # The matrix K + λ n W⁻¹ is not symmetric in the case weights W. With the roots R of W, the
-        # matrix R K R + λ n is symmetric.
+        # The matrix K + λ n W⁻¹, with the case weights W, has a ridge of its own for each case.
+        # With the roots R of W, the matrix R K R + λ n has the same ridge for all cases.
         if (self.root != 1).any():
             exponent *= self.root[cases, np.newaxis] * self.root
         return exponent

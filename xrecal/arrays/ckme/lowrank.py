@@ -1,7 +1,7 @@
 """Low-rank factor L of a kernel matrix K, computed from the columns of a few landmarks.
 
-A residual of the diagonal is an entry of the diagonal of K - L Lᵀ. It is large if the landmarks
-represent a case badly.
+A residual of the diagonal is an entry of the diagonal of K - L Lᵀ. Each case has one residual. It
+is large if the landmarks represent the case badly.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LowRank:
         self._rows = np.empty((0, location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
-        # Residual by the number of landmarks.
+        # Mean residual for each number of landmarks, from 0.
         self._residuals: list[float] = [residual_of(self._left)[0]]
         self._among: dict[int, tuple[IntArray, FloatArray]] = {}
         if len(landmarks) > 0:
@@ -95,8 +95,8 @@ class LowRank:
         """
         columns = self._location.columns(landmarks, *self._kernel)
         try:
-            # Columns may differ by rounding. If a landmark were a pivot, the earlier landmarks
-            # would reduce its column.
+            # Rounding may make K_ij in the column of i differ from K_ji in the column of j. The
+            # transpose takes the column of the earlier landmark, as take_pivots does.
             root = np.linalg.cholesky(columns[:, landmarks].T)
         except np.linalg.LinAlgError:
             return
@@ -114,7 +114,7 @@ class LowRank:
     def extend(self, tolerance: float) -> int:
         """Return the least number of landmarks that meets the tolerance; add landmarks if needed.
 
-        If earlier calls had a smaller tolerance, the first of the known landmarks suffice. If the
+        If an earlier call had a smaller tolerance, a part of the known landmarks is enough. If the
         largest allowed number of landmarks does not meet the tolerance, return the number of all
         landmarks.
         """
@@ -123,11 +123,11 @@ class LowRank:
         return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
-        """Add as landmarks a few cases that the landmarks so far represent worst.
+        """Make landmarks of a few cases that the landmarks so far represent worst.
 
-        The method looks at these cases one after the other. A case becomes a landmark if its
-        residual is still large after the landmarks just added (:data:`SHARE`). Several cases at
-        once take less time, because products of matrices replace products of vectors.
+        The method looks at these cases one after the other. A case becomes a landmark if the
+        landmarks just added leave its residual large (:data:`SHARE`). A step with several cases
+        takes less time, because products of matrices replace products of vectors.
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
@@ -179,8 +179,8 @@ class LowRank:
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Return signed weights (n_held, k) of the training cases, in the order of the fold.
 
-        The weights are ``l (LᵀL + λ n)⁻¹ Lᵀ``, with the rows L of the n training cases in the
-        factor, and the rows l of the held-out cases.
+        The weights are ``l (LᵀL + λ n)⁻¹ Lᵀ``. Here L are the rows of the factor for the n training
+        cases, l are its rows for the held-out cases, and λ is the ridge.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -229,7 +229,7 @@ class LowRank:
         """Return a function that turns similarities (q, r) into signed weights (q, n).
 
         The function takes the similarities k_p of a forecast to the first r landmarks, and computes
-        ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``, where C are the rows of L at the landmarks.
+        ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``. Here C are the rows of L for the landmarks.
         """
         rows = self.rows[:rank]
         # The Woodbury identity reduces n × n to r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
@@ -288,12 +288,12 @@ def heaviest(root: Vector, train: Indices) -> float:
 def take_pivots(
     columns: Matrix, cases: Indices, left: OutVector, tolerance: float, pivots: Pivots
 ) -> int:
-    """Make some of the cases landmarks, and return the number of new landmarks.
+    """Turn some of the given cases into landmarks, and return the number of new landmarks.
 
-    ``columns`` (k, n) are the columns of K for the cases, minus the part that earlier landmarks
-    explain. The next landmark is the case with the largest residual, if its residual is at least
-    :data:`SHARE` times the largest residual of all cases of the location. The function writes to
-    ``pivots`` and lowers ``left`` (n,), the residuals of the diagonal of K. These residuals are
+    ``columns`` (k, n) are the columns of K for these cases, minus the part that earlier landmarks
+    explain. The given case with the largest residual is the next landmark, if its residual is at
+    least :data:`SHARE` times the largest residual of all cases of the location. The function writes
+    to ``pivots`` and lowers ``left`` (n,), the residuals of the diagonal of K. These residuals are
     positive, except for rounding. If a landmark with the residual p makes any residual smaller than
     -p, only rounding errors of very similar forecasts are left. The function then sets all
     residuals to 0 and adds no further landmark.
@@ -304,7 +304,7 @@ def take_pivots(
     while added < cases.size and residual > tolerance:
         at = np.argmax(left[cases])
         case = cases[at]
-        # Another case of the location has a larger residual, so its column is computed first.
+        # Another case of the location has a far larger residual: compute that column first.
         if left[case] < SHARE * largest:
             break
         row = rows[added]

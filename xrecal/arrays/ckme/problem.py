@@ -79,7 +79,7 @@ class Problem:
         return Solvers(self.location, bandwidth_of(self.settings, self.median))
 
     def folds(self, groups: IntArray, blocks: int, *, forward: bool) -> Folds:
-        """Return folds of the cases; ``forward`` folds train on earlier cases alone."""
+        """Return folds of the cases; with ``forward``, folds train on earlier cases alone."""
         step = self.calibration.step
         axis = gap_axis(self.settings.gap, step, self.calibration.days)
         return folds_in_time((groups, blocks), self.location.slot, axis, step, forward=forward)
@@ -158,7 +158,7 @@ def fit_choices(
 
 
 def bandwidth_of(settings: Settings, median: float) -> float:
-    """Return the bandwidth of the settings, or else the median distance.
+    """Return the bandwidth of the settings, or the median distance if the settings have none.
 
     The bandwidth is infinite if all forecasts are equal.
     """

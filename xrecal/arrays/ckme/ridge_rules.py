@@ -14,7 +14,7 @@ GRID_STEP = 0.5
 """Step between two ridges of the grid, in powers of ten."""
 
 GRID = np.arange(-6.0, 0.1, GRID_STEP)
-"""Ridges to try, as powers of ten, ascending: -2 stands for the ridge 0.01."""
+"""Ridges to try, as powers of ten, ascending: -2 means the ridge 0.01."""
 
 START = -2.0
 """Power of ten of the first ridge to try."""
@@ -27,7 +27,7 @@ at little cost."""
 NEAR, FAR = 0.01, 0.03
 """The search goes on with a kernel or support if its loss exceeds the smallest loss by at most this
 share of the smallest loss. With other cases or another ridge, this kernel or support may be better.
-``FAR`` is for a kernel with only one ridge tried, ``NEAR`` for kernels with several."""
+``FAR`` applies after the first ridge of a kernel, ``NEAR`` after several ridges."""
 
 APART = 0.1
 """If the search is for the best settings of every support, it goes on with a support whose loss
@@ -72,7 +72,7 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 
 
 def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
-    """Return whether no loss (S,) at the end of a path is likely to come below ``smallest``.
+    """Return whether all losses (S,) at the end of a path will probably stay above ``smallest``.
 
     ``path`` is as in :func:`falls_fast`. A loss has settled if its fall slows, and if one more fall
     of the last size would bring it at most slightly below ``smallest``. A loss far above
@@ -122,9 +122,9 @@ def vertex(losses: Mapping[float, float], middle: float) -> float:
 
     These three are the smallest loss and its two neighbours.
 
-    ``losses`` are those of the ridges tried so far, by their powers of ten; ``middle`` is the power
-    of ten with the smallest loss. If the search has not tried a neighbour, or if the parabola does
-    not bend upwards, the function returns ``middle``.
+    ``losses`` holds the loss of each ridge tried so far, by its power of ten; ``middle`` is the
+    power of ten with the smallest loss. If the search has not tried a neighbour, or if the parabola
+    does not bend upwards, the function returns ``middle``.
     """
     below, at, above = (losses.get(middle + k * GRID_STEP, math.inf) for k in (-1, 0, 1))
     bend = below - 2 * at + above

@@ -15,7 +15,7 @@ from .embedding import Settings, lives_of
 from .ridge_rules import GRID
 
 RIDGES = 10.0**GRID
-"""Ridges that a fit tries, ascending."""
+"""Ridges of the search, ascending."""
 
 
 class RidgeLosses(NamedTuple):

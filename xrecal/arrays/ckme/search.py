@@ -79,7 +79,7 @@ class Best:
     tried_loss: FloatArray
     """(G, S) smallest loss with each kernel, for each support"""
     tried_exponent: FloatArray
-    """(G, S) power of ten of the ridge with this loss"""
+    """(G, S) power of ten of the ridge with the loss ``tried_loss``"""
     tried_down_to: FloatArray
     """(G,) power of ten of the smallest ridge that the search has tried or ruled out"""
     recorded: dict[int, FloatArray] = field(default_factory=dict)
@@ -151,9 +151,9 @@ class Search:
         if self.each:
             sets.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
         self._by_group = calibration.blocks == 0 and holds_out_several(sets[0])
-        # Among several kernels, a fixed part of the cases is enough to choose a kernel and to try
-        # ridges. With one kernel, most ridges tried are close to the best ridge, or large and
-        # cheap. So with one kernel, a second search near the best ridge would take as long as one
+        # With several kernels, a limited number of held-out cases is enough to choose a kernel and
+        # to try ridges. With one kernel, most ridges tried are large and cheap, or close to the
+        # best ridge. So a second search near the best ridge would take as long as a single search
         # with all cases.
         self._thinned = self.low_rank and problem.n > TRIED and len(self.candidates.kernels) > 1
         tried = thin_out(merge(sets[0], TRIED_FOLDS), TRIED) if self._thinned else None
@@ -163,7 +163,7 @@ class Search:
         tried = compared if tried is None else tried
         folds = tried, compared, not_held_out(compared, tried), *later
         self._judge = Judge(problem, folds, self.candidates.supports, n_quantiles)
-        # For each kernel, records (S, n, 1) of tried ridges that a comparison need not repeat.
+        # For each kernel, recorded losses (S, n, 1) by ridge; a comparison need not repeat these.
         self._tried: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
         self._reuses = self._thinned and same_training_cases(tried, compared)
         # For each kernel, losses (S,) of all compared cases with the ridges tried so far.
@@ -178,7 +178,8 @@ class Search:
         If the settings have a ridge, the search tries only this ridge.
         """
         n_kernels = len(self.candidates.kernels)
-        # With low rank each kernel costs much, so the search leaves unlikely kernels early.
+        # With low rank each kernel costs much. So the search begins with a likely kernel, in the
+        # middle of the list, and leaves unlikely kernels early.
         likely = n_kernels // 2 if self.low_rank else 0
         order = sorted(range(n_kernels), key=lambda g: abs(g - likely))
         for place, g in enumerate(order):
@@ -203,8 +204,9 @@ class Search:
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         below = start - GRID_STEP
-        # The first ridge is usually too large, so the search tries no larger one. After another
-        # kernel, smaller ridges come last, because they need more landmarks.
+        # The ridge START is usually too large. So the first kernel next tries a smaller ridge, and
+        # no larger ridge if the smaller one is better. With other kernels, smaller ridges come
+        # last, because they need more landmarks.
         if self.low_rank and place == 0 and _reaches(solver, below):
             path.append(self._attempt(solver, g, below))
         for exponent in GRID[start < GRID].tolist():
@@ -364,13 +366,16 @@ class Search:
         return found
 
     def on_edge(self) -> bool:
-        """Return whether the best ridge is the smallest or largest one on the grid."""
+        """Return whether the best ridge is at an end of the ridges that the search has covered.
+
+        The ends are the largest ridge of the grid, and the smallest ridge tried or ruled out.
+        """
         best, s = self.best, self.best.winner
         exponent, smallest = best.exponent[s], best.tried_down_to[best.kernel[s]]
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def finds_errors_alike(self) -> bool:
-        """Return whether a support with errors and the largest ridge are best.
+        """Return whether a support of errors is best, with the largest ridge.
 
         All forecasts then get the same distribution of errors.
         """
@@ -382,9 +387,9 @@ class Search:
 
         Folds may be groups of cases, such as winters, whose cases have similar errors. With few
         groups, one of many ridges can seem better by chance. With the largest ridge all forecasts
-        are nearly the same. The best ridge must lower the mean loss of groups below that of the
-        largest ridge by at least one standard error, as is usual (Breiman et al. 1984,
-        Classification and Regression Trees, 3.4.3). If it does, the method keeps the best ridge and
+        are nearly the same. The method compares the mean losses of groups with both ridges. If the
+        loss with the best ridge is smaller by at least one standard error, as is usual (Breiman et
+        al. 1984, Classification and Regression Trees, 3.4.3), the method keeps the best ridge and
         returns None.
         """
         best, s = self.best, self.best.winner

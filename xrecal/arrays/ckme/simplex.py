@@ -11,7 +11,7 @@ from xrecal.typing import FloatArray
 
 MARGIN = 0.1
 """The Euclidean projection subtracts a shift from all weights of a row. :func:`shift_of` assumes
-that the shift of the next row is smaller by at most this number of mean positive weights."""
+that the shift of the next row is smaller by at most this share of the mean positive weight."""
 
 ROUNDING = 1e-9
 """Relative difference between two sums that counts as rounding."""
@@ -64,15 +64,16 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     Parameters
     ----------
     beta : array of float, shape (N, n) or (n,)
-        Signed weights, unitless. They should sum to one, as those of a CKME with climatology do.
+        Signed weights, unitless. They should sum to one, as the signed weights of a CKME do after
+        it has added climatology.
     support : array of float, shape (n,)
         Points to which the weights belong, finite and in any order; points may be equal.
 
     Returns
     -------
     array of float64, shape of ``beta``
-        :math:`\arg\min_\theta (\theta-\beta)^T L (\theta-\beta)` over the simplex with
-        :math:`L_{ij} = |y_i| + |y_j| - |y_i - y_j|`, with the points y. Equal points get equal
+        :math:`\arg\min_\theta (\theta-\beta)^T L (\theta-\beta)` over the simplex, where
+        :math:`L_{ij} = |y_i| + |y_j| - |y_i - y_j|`, and y are the points. Equal points get equal
         probabilities. A row with a NaN gives NaN.
 
     Raises
@@ -99,7 +100,7 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     if y.shape != rows.shape[1:]:
         raise ValueError(f"support has shape {y.shape}, but beta has {rows.shape[1]} weights a row")
     if not np.isfinite(y).all():
-        raise ValueError("support must be finite; leave missing observations out, with their beta")
+        raise ValueError("support must be finite; leave missing observations out, here and in beta")
     order = np.argsort(y, kind="stable")
     projected = np.empty_like(rows)
     for i in range(rows.shape[0]):
@@ -118,7 +119,7 @@ def _rows(beta: FloatArray) -> FloatArray:
 
 @kernel
 def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
-    """Write the Euclidean projection of one row to ``out``; it does not depend on the support."""
+    """Write the Euclidean projection of one row to ``out``; the support has no influence."""
     top, total, kept = _largest(beta), 0.0, beta.size
     for i in range(kept):  # subtract the largest: sums of large numbers would lose digits
         out[i] = beta[i] - top
@@ -159,8 +160,8 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
         if used == beta.size and least >= 0.0:
             return 0.0, 0.0
         total = _sum(room, used)
-        # The bound fails if more weights are positive, because their sum above the bound is less
-        # than one.
+        # ``least`` is a lower bound of the shift only if the weights above it exceed it by at least
+        # one in all.
         if not total - used * least < 1.0 - ROUNDING:
             break
         least, step = least - step, 4 * step

@@ -1,11 +1,11 @@
 """Solvers that compute signed weights from kernel matrix and ridge, exactly or with low rank.
 
-Let W be the diagonal matrix of case weights. For similarities k of a forecast to the n cases, the
-signed weights β solve ``(K + λ n W⁻¹) β = k``, with the ridge λ. With the roots R of W, the same
-equations are ``(R K R + λ n) α = R k`` and ``β = R α``. The matrix R K R is symmetric, so one
-eigendecomposition or factor of it serves all ridges. In this module K stands for R K R, and signed
-weights are α. The largest case weight is 1. In a fold, the solvers multiply the ridge by the
-largest weight of a training case.
+Let K be the kernel matrix, and W the diagonal matrix of case weights. For similarities k of a
+forecast to the n cases, the signed weights β solve ``(K + λ n W⁻¹) β = k``, with the ridge λ. With
+the roots R of W, the same equations are ``(R K R + λ n) α = R k`` and ``β = R α``. These have one
+ridge for all cases, so one eigendecomposition or factor of R K R serves all ridges. In the code of
+this module, K is R K R, and signed weights are α. The largest case weight is 1. In a fold it may be
+smaller, so the solvers multiply the ridge by the largest weight of a training case.
 """
 
 from __future__ import annotations
@@ -133,9 +133,9 @@ def left_out_weights(
     ``cases`` (n,) are the cases in the order of the fold; the fold leaves out the first ``n_out``
     of these cases.
 
-    ``shift`` is the ridge, times the number and the largest weight of the training cases. One
-    eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1``, training cases t
-    and left-out cases g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
+    ``shift`` is the ridge, times the number of training cases, times their largest weight. Let
+    ``C = (K + shift I)^-1``, with training cases t and left-out cases g. One eigendecomposition
+    serves all ridges and folds, because ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
     """
     n = values.size
     shrunk, inverse = np.empty((n_out, n)), np.empty(n)

@@ -14,14 +14,14 @@ from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
 """Limit of losses at one place, in units of the smallest loss at this place. Without the limit, one
-place where a kernel, support or ridge failed, or was not tried, would decide for all places."""
+place could decide for all places, if a kernel, support or ridge failed or was not tried there."""
 
 SLACK = 0.5
 """With n cases, the joint ridge is the largest ridge that raises the loss by at most ``SLACK / n``
-of the smallest loss. The value is for a CKME outside a pool; in a pool, other components make up
-for a wrong ridge. All places have the same weather, so losses from few cases are uncertain even
+of the smallest loss. All places have the same weather, so losses from few cases are uncertain even
 with many places. With few cases, the ridge with the smallest loss would fit the noise of the
-losses."""
+losses. A CKME in a pool has no slack, because other components of the pool make up for a wrong
+ridge."""
 
 
 def together(
@@ -32,7 +32,7 @@ def together(
 ) -> Choices:
     """Make one joint choice from the choices of L places.
 
-    Kernel and support are those with the smallest mean loss over places; each loss is in units of
+    The joint kernel and support have the smallest mean loss over places; each loss is in units of
     the smallest loss of its place. The ridge is the largest ridge whose mean loss is nearly the
     smallest; see :data:`SLACK`. The best ridge falls with the number of cases, but the product of
     ridge and number of cases hardly changes. So, between two places, the function compares ridges
@@ -42,10 +42,10 @@ def together(
     Parameters
     ----------
     choices : Choices
-        (L,) choices of a search with these kernels and supports. Places without a choice do not
-        count.
+        (L,) choices of a search with these kernels and supports. The function ignores places
+        without a choice.
     kernels : sequence of (float, float)
-        Factor of the bandwidth and strength of the covariates of each candidate.
+        For each candidate kernel, factor of the bandwidth, and strength of the covariates.
     supports : sequence of str
         Names from :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
     slack : float, at least 0
@@ -54,8 +54,8 @@ def together(
     Returns
     -------
     Choices
-        Joint choice (1,) for the geometric mean of the numbers of cases of the places; its ridge is
-        NaN if no place has a choice. ``losses`` are the mean losses over places.
+        Joint choice (1,). Its ridge is for a number of cases that is the geometric mean over
+        places, or NaN if no place has a choice. ``losses`` are the mean losses over places.
 
     Examples
     --------
@@ -97,8 +97,7 @@ def with_own(
     own : Choices
         (L,) results of the search at each place; a place without a choice takes the joint choice.
     share : array of float, shape (L,)
-        Weight of the losses of the place itself in the mean with the joint losses; the joint losses
-        get the rest.
+        Weight of the losses of the place itself; the joint losses get one minus this weight.
     kernels, supports, slack
         As in :func:`together`.
 
@@ -175,13 +174,13 @@ def _best(
 
 
 def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return for each curve the largest ridge with nearly the smallest loss, and this loss.
+    """Return for each curve the largest ridge with nearly the smallest loss, and the smallest loss.
 
     ``curves`` (..., R) are the losses with the ridges of the grid; the function returns ridges as
-    powers of ten. The smallest loss is at the vertex of the parabola through the smallest loss of
-    the grid and its neighbours. A loss is nearly the smallest if it exceeds the smallest loss by up
-    to ``slack`` (...). Between these three grid points losses follow the parabola, between all
-    other grid points straight lines.
+    powers of ten. A parabola goes through the grid point of smallest loss and its two neighbours.
+    The smallest loss is the loss at the vertex of this parabola. A loss is nearly the smallest if
+    it exceeds the smallest loss by up to ``slack`` (...). Between these three grid points losses
+    follow the parabola, between all other grid points straight lines.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)

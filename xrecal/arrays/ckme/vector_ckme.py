@@ -64,10 +64,10 @@ def fit_vector_ckme(
     fitted : FittedCKME
         The fit. Its bandwidths are in units of distances between scaled forecasts.
     scale : array of float64, shape (L, d)
-        Standard deviation of the members of each variable; for a circular variable, of points in
-        the plane of its circle. The fit divides forecasts by this scale, so that all variables have
-        the same influence. Members more than 8 typical deviations from the median count as if they
-        were at that distance.
+        Standard deviation of the members of each variable. For a circular variable the members are
+        points in the plane of its circle. The fit divides forecasts by this scale, so that all
+        variables have the same influence. Members more than 8 typical deviations from the median
+        count as if they were at that distance.
 
     Raises
     ------
@@ -78,11 +78,11 @@ def fit_vector_ckme(
     -----
     Distances of forecasts are multivariate energy distances [1]_; cross-validation minimises the
     energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. The fit divides
-    forecasts by the spread of forecasts, and observations by the spread of observations. If it
-    divided forecasts by the spread of observations, forecasts of rain would outweigh all other
-    variables at places where it hardly ever rains. A circular variable becomes a point on a circle
-    with its period as the circumference. The distances cost O(n² m² d) with the exact solver, and
-    O(n r m² d) with r landmarks.
+    forecasts by the spread of forecasts, and observations by the spread of observations. With the
+    spread of observations for both, forecasts of rain would outweigh all other variables at places
+    where it hardly ever rains. A circular variable becomes a point on a circle with its period as
+    the circumference. The distances cost O(n² m² d) with the exact solver, and O(n r m² d) with r
+    landmarks.
 
     References
     ----------
@@ -228,7 +228,7 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """Distances among the cases of each location, or from its forecasts to its cases.
+    """For each location, distances among its cases, or from its forecasts to its cases.
 
     The class computes the distances of a location when an index selects this location.
     """

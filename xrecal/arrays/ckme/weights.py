@@ -27,7 +27,7 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Largest number of forecasts in a call after which the process keeps the inverse of the kernel
+"""For calls with at most this number of forecasts, the process keeps the inverse of the kernel
 matrix for later calls. A call with more forecasts takes long even with a known inverse."""
 
 ROWS = 256
@@ -81,8 +81,8 @@ def ckme_weights(
     Returns
     -------
     members : array, shape (L, n) or (L, T, n)
-        The observations, or with ``own_members`` the members of each forecast: centre plus errors,
-        in the floating type of the forecasts, and NaN for unused cases.
+        The observations. With ``own_members``, the members of each forecast instead: centre plus
+        errors, in the floating type of the forecasts, and NaN for unused cases.
     weights : array, shape (L, T, n)
         Probabilities of the members, in the floating type of the forecasts; 0 for unused cases.
         NaN for a forecast without valid members or covariates, and at locations without a fit.
@@ -91,13 +91,14 @@ def ckme_weights(
 
     Notes
     -----
-    The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}`, with the case weights
-    :math:`\Omega`, once per location, O(n³), for all T forecasts; each forecast then costs O(n m +
-    n²). With r landmarks the costs are O(n r²) and O(r m + n r). From the second call with the same
-    fit on, the process keeps the inverse, but only if calls have few forecasts at few locations.
-    The signed weights are :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`. Before the
-    projection, the function adds :math:`1 - \sum\beta` to them, in proportion to the case weights.
-    This makes the CKME a regression around climatology.
+    Let K be the kernel matrix, :math:`\lambda` the ridge, :math:`\Omega` the case weights, and k(x)
+    the similarities of a forecast x to the n cases. The signed weights are :math:`\beta = (K +
+    \lambda n \Omega^{-1})^{-1} k(x)`. Before the projection, the function adds :math:`1 -
+    \sum\beta` to them, in proportion to the case weights. This makes the CKME a regression around
+    climatology. The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per
+    location for all T forecasts, in O(n³). Each forecast then costs O(n m + n²). With r landmarks
+    the costs are O(n r²) and O(r m + n r). From the second call with the same fit on, the process
+    keeps the inverse, but only if calls have few forecasts at few locations.
 
     Examples
     --------
@@ -349,7 +350,7 @@ def _fill(
         if not supports:
             continue
         signed = solve(similarities[:, :rank])
-        # The solution belongs to R K R, with the roots R of the case weights: β = R α.
+        # The solver returns α for R K R, with the roots R of the case weights; β = R α.
         signed *= learned.where.root
         for name, (ranked, centred) in known.items():
             shares, points = np.empty((2, *signed.shape))
