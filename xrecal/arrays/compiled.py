@@ -1,8 +1,8 @@
 """Compilation of loops to serial machine code, which runs without Python's global lock (GIL).
 
 A function that Python calls is compiled for the types in its annotations. These types are numbers,
-arrays (under the names below), and tuples of numbers and arrays. Its first call compiles the
-function, or loads the machine code of an earlier process from disk.
+arrays (named below, such as ``Matrix``), and tuples of numbers and arrays. The first call compiles
+the function, or loads machine code that an earlier process stored on disk.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Form(NamedTuple):
     dtype: str
     axes: int
     filled: bool = False
-    """True if the function writes to the array. If it is False, the array may be read-only, as
-    arrays from Dask are"""
+    """True if the function writes to the array. If False, the array may be read-only, like the
+    arrays that Dask passes"""
 
 
 Vector: TypeAlias = Annotated[FloatArray, _Form("float64", 1)]
@@ -62,16 +62,16 @@ OutIndices: TypeAlias = Annotated[IntArray, _Form("int64", 1, filled=True)]
 OutIndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2, filled=True)]
 
 
-# Numba numbers compiled functions 1, 2, 3 in each process. The numbers distinguish functions with
-# one name and other closures. If a third process loaded code of two processes, it would call the
-# wrong functions. Random numbers are never equal, also after a fork.
+# In each process, Numba gives compiled functions the numbers 1, 2, 3. The numbers distinguish
+# functions with the same name but other closures. If a third process loaded code of two processes,
+# it would call the wrong functions. Random numbers are never equal, not even after a fork.
 FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(63), None)  # type: ignore[assignment]
 
 
 class Kernel(CPUDispatcher):
     """Function that is compiled, at its first call, for the types in its annotations.
 
-    A call raises TypeError for arrays of other types, and converts numbers.
+    A call converts numbers to these types. For an array of another type, it raises TypeError.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Kernel(CPUDispatcher):
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function that Python calls.
+    """Make a kernel: a compiled function that Python calls.
 
     Do not pass compiled functions as arguments, because Numba checks arguments at every call. Such
-    a check takes as long as the computation of a small fold, and other threads must wait during the
-    check. Write one kernel for each compiled function instead.
+    a check takes as long as a small computation, such as that of one fold, and other threads must
+    wait during the check. Write one kernel for each compiled function instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -139,9 +139,9 @@ def declared_types(function: Callable[..., Any]) -> tuple[types.Type, ...]:
 def _type_of(annotation: Any, within: bool = False) -> types.Type:
     """Return the Numba type of a number, an array, or a tuple of numbers and arrays.
 
-    If a function declares a read-only array, Numba also accepts a writable array, but not within a
-    tuple. So this function declares all arrays within tuples as writable. They are writable,
-    because all of them come from this package.
+    For a read-only array in the annotations, Numba also accepts a writable array, but not within a
+    tuple. So this function returns writable types for all arrays within tuples. These arrays are
+    always writable, because all of them come from this package.
     """
     if annotation in _NUMBERS:
         return _NUMBERS[annotation]

@@ -3,7 +3,7 @@
 Each compiled function has its own file. The name of the file contains a digest of everything that
 determines the machine code: the code of the function and of all functions that it calls, the types
 of its arguments, the processor, and the versions of Python, Numba, llvmlite and NumPy. So processes
-that start at the same time write equivalent files, and the folder needs no index, which such
+that start at the same time write equivalent files. The folder needs no index, which simultaneous
 processes could damage. A file gets its name only when it is complete.
 
 The file starts with a digest, followed by a pickle with the machine code. The digest detects
@@ -79,7 +79,7 @@ class CompiledFiles(NullCache):
     """File with the machine code of one function, as a cache for Numba."""
 
     error: OSError | None = None
-    """First error of this process while it wrote such files; None without an error"""
+    """First error of this process when it wrote such files; None if there was no error"""
 
     def __init__(self, function: Callable[..., Any], types: Callable[..., Any]) -> None:
         self._function, self._types = function, types
@@ -100,7 +100,7 @@ class CompiledFiles(NullCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the compiled function to its file.
 
-        If the function cannot write the file, it warns, and only this process can use the code.
+        If the method cannot write the file, it warns, and only this process can use the code.
         """
         name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
@@ -126,8 +126,8 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
 
     Each function within the code has an environment, which names the module of the function. The
     environments of Numba's own functions are empty. The file stores only the names of such empty
-    environments. If it stored their modules too, their import would take longer than the
-    computation of all forecasts of a station for a day.
+    environments. If it stored the modules of Numba too, the import of these modules would take
+    longer than the computation of all forecasts of a station for one day.
     """
     *parts, environments = compiled._reduce()
     return *parts, [
@@ -172,8 +172,8 @@ def _note(error: OSError) -> None:
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
-            f"compiled code could not be kept in {error.filename}: {error.strerror}. Each "
-            f"process compiles for some seconds; set {FOLDER} to a folder that can be written to.",
+            f"compiled code could not be kept in {error.filename}: {error.strerror}. So each "
+            f"process compiles it anew for some seconds; set {FOLDER} to a writable folder.",
             stacklevel=2,
         )
 

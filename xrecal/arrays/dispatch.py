@@ -1,8 +1,8 @@
 """Table of the modules of public functions, for each array library (NumPy or CuPy).
 
-The type of the arrays in a call selects the function. CuPy arrays are on a device (GPU), NumPy
-arrays on the host (CPU); this module moves no array between the two. It imports CuPy only after a
-call with a CuPy array.
+The type of the arrays in a call selects the function. CuPy arrays are on a device (GPU), and NumPy
+arrays are on the host (CPU). This module moves no array between host and device. It imports CuPy
+only after a call with a CuPy array.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _by_name(modules: dict[str, str]) -> dict[str, str]:
 
 
 HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
-"""Two tables of modules: by public name, and by name of a function for arrays on a device."""
+"""Module of each public name, and module of each function for arrays on a device."""
 
 DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
 """Module that computes distances between ensembles, for each array library."""
@@ -144,7 +144,7 @@ def as_array(values: Any) -> Any:
 
 
 def contiguous(values: Any) -> Any:
-    """Return an array with contiguous rows, on the host or device on which it is."""
+    """Return an array with contiguous rows; an array on a device stays there."""
     return namespace(values).asarray(values, order="C")
 
 
@@ -166,9 +166,9 @@ def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a public function so that it selects the library of its arrays.
 
     A call with NumPy arrays calls the function itself. A call with arrays on a device calls the
-    function of the same name for devices. The call raises TypeError if there is no such function,
-    or if the arrays of the call are partly on the host and partly on the device. The error names
-    the arrays to copy.
+    function for devices that has the same name. The call raises TypeError if there is no such
+    function, or if some arrays are on the host and others on the device. The error names the arrays
+    to copy.
     """
     name = function.__name__
 
@@ -206,7 +206,7 @@ def _described(named: tuple[str, Any]) -> Described:
 def _refuse_mixture(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raise TypeError if some arrays that hold data are on the host, although others are not."""
+    """Raise TypeError if an array with data is on the host, although others are on the device."""
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     data = (named for named in given.items() if named[0] not in DESCRIBING)
     held = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]
@@ -219,8 +219,8 @@ def mixture(what: str, host: list[str]) -> str:
     """Return the text of an error about a call that mixes arrays on host and device."""
     names = ", ".join(host)
     return (
-        f"{what} got arrays of NumPy ({names}) and of CuPy; bring them to one side first: "
-        f"cupy.asarray({host[0]}), or cupy.asnumpy(x) of the others"
+        f"{what} got arrays of NumPy ({names}) and of CuPy; use one library for all arrays: "
+        f"cupy.asarray({host[0]}), or cupy.asnumpy(x) for each CuPy array x"
     )
 
 

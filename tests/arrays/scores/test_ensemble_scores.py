@@ -115,7 +115,7 @@ def test_missing_values(name, shared):
     ("n", "weights", "message"),
     [
         (3, -np.ones((3, 4)), "weights must not be negative"),
-        (2, None, r"observations have shape \(2,\), .*(need|have) \(3,\)"),
+        (2, None, r"observations have shape \(2,\), .*(need|have shape) \(3,\)"),
     ],
 )
 def test_arguments_that_do_not_fit(name, n, weights, message):

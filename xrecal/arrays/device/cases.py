@@ -26,19 +26,19 @@ __all__ = [
 ]  # fmt: skip
 
 WORKSPACE = 2**31
-"""Approximate memory, in bytes, for the arrays of those locations that are computed together."""
+"""Approximate memory, in bytes, for the arrays of locations that are computed together."""
 
 
 @dataclass(frozen=True)
 class Cases:
     """Cases of L locations, in float64: usable cases come first, in order of time.
 
-    n is the number of cases, usable or not.
+    At each location there are n cases, usable or not.
     """
 
     ensembles: Ensembles
-    """(L, n) ensembles; if the kernel compares only the shapes of ensembles, their means are
-    subtracted; a case that is not usable has no members"""
+    """(L, n) ensembles, minus their means if the kernel compares only the shapes of ensembles; a
+    case that is not usable has no members"""
     squared: Any
     """(L, n, n) squared energy distances between the ensembles of two cases, 0 if a case is not
     usable"""
@@ -56,7 +56,7 @@ class Cases:
     """(L, n) square root of the weight of each case, divided by the largest root at the location; 0
     if a case is not usable"""
     median: Any
-    """(L,) median of the positive distances between forecasts; infinite if all are equal"""
+    """(L,) median of D or D² (see ``laplace``) of unequal forecasts; infinite if all are equal"""
     precision: Any
     """(L, k) weight of each feature in the distance of covariates"""
     slot: IntArray
@@ -79,7 +79,7 @@ class Cases:
 
     @cached_property
     def on_host(self) -> Cases:
-        """Return the cases; arrays that the fit of centres needs are copied to the host.
+        """Return the cases, with those arrays on the host that the fit of centres needs.
 
         Ensembles and distances stay on the device.
         """
@@ -195,9 +195,10 @@ def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) ->
 
 
 def valid(forecasts: Forecasts) -> tuple[Any, Any]:
-    """Mark ensembles (L, n) that are valid, and ensembles (L, n) that have an invalid member.
+    """Return two masks (L, n): of valid ensembles, and of ensembles with an invalid member.
 
-    A member without weight is not invalid. A valid ensemble has at least one member.
+    The function ignores members without weight. A valid ensemble has at least one member with
+    weight.
     """
     loc, _, weights = forecasts
     xp = namespace(loc)
@@ -219,10 +220,10 @@ def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
 
 
 def medians(squared: Any, n_used: IntArray) -> Any:
-    """Return the median (L,) of positive entries of symmetric matrices (L, n, n), or infinity.
+    """Return the median (L,) of the positive entries of symmetric matrices (L, n, n).
 
-    Entries of unused cases come last and are 0. With more than 400 cases, the function uses the
-    same 400 of them as the function for NumPy.
+    The result is infinite if no entry is positive. Entries of unused cases come last and are 0.
+    With more than 400 cases, the function uses the same 400 cases as the function for NumPy.
     """
     xp, n = namespace(squared), squared.shape[-1]
     least = IDENTICAL * xp.max(squared, axis=(1, 2))
@@ -239,8 +240,8 @@ def medians(squared: Any, n_used: IntArray) -> Any:
 def median_above(values: Any, least: Any) -> Any:
     """Return the median (L,) of those entries of symmetric matrices that exceed ``least`` (L,).
 
-    The result is infinite if no entry exceeds this number. Each pair occurs twice, which does not
-    change the median.
+    The result is infinite if no entry exceeds this number. A symmetric matrix holds each entry
+    twice, which does not change the median.
     """
     xp = namespace(values)
     flat = xp.reshape(values, (values.shape[0], -1))

@@ -91,7 +91,7 @@ def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -
 
 
 def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
-    """Return limits (L,) for members off the bounds, from the cases that ``train`` marks."""
+    """Return limits (L,) for members that are not on a bound, from the cases in ``train``."""
     rows = zip(cases.target, train, *bounds, strict=True)
     found = [inside_of_one(target[some], low, high) for target, some, low, high in rows]
     first, last = np.array(found).reshape(-1, 2).T
@@ -101,7 +101,7 @@ def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
 def members_of(centre: Any, spread: Any, error: Any, bounds: Bounds, limits: Bounds) -> Any:
     """Return members (L, q, n) from centres (L, q), spreads (L, q) and errors (L, n).
 
-    Members lie within the limits. Infinite errors give members on a bound.
+    Finite errors give members within the limits. Infinite errors give members on a bound.
     """
     xp = namespace(error)
     low, high, first, last = (part[:, :, None] for part in (*bounds.moved(xp), *limits.moved(xp)))

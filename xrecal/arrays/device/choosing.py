@@ -30,7 +30,7 @@ from .stacked import linear, take
 __all__ = ["choose", "smallest_losses"]
 
 ARRAYS = 10
-"""How many arrays as large as the probabilities of one fold exist at the same time."""
+"""Number of arrays that exist at the same time, each as large as the weights of one fold."""
 
 
 class Fold(NamedTuple):
@@ -59,8 +59,8 @@ class Tried(NamedTuple):
     silent: bool
     """True if all forecasts are equal and the kernel uses no covariates"""
     by_group: bool
-    """True if the folds are groups of cases. A ridge must then be clearly better than the largest
-    ridge; see :func:`_is_doubtful`"""
+    """True if folds are groups of several cases. Then the chosen ridge must be clearly better than
+    the largest ridge; see :func:`_is_doubtful`"""
 
 
 class Grid:
@@ -92,7 +92,7 @@ def choose(
 def smallest_losses(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> FloatArray:
-    """Return the smallest loss (L,) of all settings, when earlier cases predict later cases.
+    """Return the smallest loss (L,) over all settings, if earlier cases predict later cases.
 
     The loss is infinite at locations with too few cases.
     """
@@ -105,8 +105,8 @@ def smallest_losses(
 def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
     """Choose the support, kernel and ridge with the smallest loss at a location.
 
-    Of several ridges with the smallest loss, the function chooses the largest. The rules are those
-    of :class:`xrecal.arrays.ckme.search.Search`.
+    If several ridges have the smallest loss, the function chooses the largest of them. It follows
+    the rules of :class:`xrecal.arrays.ckme.search.Search`.
     """
     loss, exponents, largest = tried.loss.copy(), grid.exponents, grid.exponents.size - 1
     if tried.silent:  # equal forecasts: no ridge has an effect
@@ -142,8 +142,8 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
 def _is_doubtful(by_fold: FloatArray, r: int) -> bool:
     """Return True if it is doubtful that ridge ``r`` is better than the largest ridge.
 
-    It is doubtful if the mean gain over folds is below its standard error. ``by_fold`` (F, R) are
-    losses; see :meth:`xrecal.arrays.ckme.search.Search.doubt`.
+    It is doubtful if the mean gain over the F folds is below its standard error. ``by_fold`` (F, R)
+    holds the losses; see :meth:`xrecal.arrays.ckme.search.Search.doubt`.
     """
     gain = by_fold[:, -1] - by_fold[:, r]
     gain = gain[np.isfinite(gain)]
@@ -160,7 +160,7 @@ def trials(
 ) -> Iterator[tuple[int, Tried]]:
     """Yield the position and the mean losses of each location that has enough cases.
 
-    Losses are for all kernels, supports and ridges.
+    The losses are those of all kernels, supports and ridges.
     """
     grid, n_slots = Grid(given, settings), given.step.size
     fold_by = given.groups, given.blocks
@@ -205,7 +205,7 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums (G, S, F, L, R) of losses of held-out cases, and counts (F, L) of cases."""
+    """Return sums (G, S, F, L, R) of losses of held-out cases, and the counts (F, L) of cases."""
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -231,7 +231,7 @@ def losses_of(
 
 
 def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
-    """Yield some ridges (R,) at a time, so that the arrays for them fit into the workspace."""
+    """Yield a few ridges at a time, so that their arrays fit into ``WORKSPACE`` bytes."""
     n_locations, n_out = fold.out.shape
     each = 8 * ARRAYS * n_locations * n_out * fold.train.shape[1]
     return (ridges[some] for some in blocks(ridges.size, each))
@@ -242,10 +242,12 @@ def _forecasts(
 ) -> Any:
     """Return the weights (L, R, h, n) of training cases for h held-out cases, with each ridge.
 
-    Before the projection onto weights >= 0 with sum one, weights are ``-C_gg^-1 C_gt`` with ``C =
-    (K + shift I)^-1``, where K is the kernel matrix, g are the cases in ``fold.out``, and t the
-    training cases. The shift is the ridge, times the number and the largest weight of the training
-    cases. ``eigen`` is the eigendecomposition of K, which is the same for all ridges and folds.
+    K is the kernel matrix, and ``eigen`` its eigendecomposition, the same for all ridges and folds.
+    With the matrix ``C = (K + shift I)^-1``, the function first computes ``-C_gg^-1 C_gt``, where g
+    are the cases in ``fold.out``, and t the training cases. The shift is the product of the ridge,
+    the number of training cases and their largest weight. Then the function divides out the roots
+    of case weights, and adds a multiple of the case weights that makes the sum one. At last, it
+    projects the result onto weights >= 0 with sum one.
     """
     xp, (values, vectors) = namespace(cases.target), eigen
     g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))
@@ -304,9 +306,9 @@ def _sums_of_crps(
 
 
 def crps(weights: Any, points: Any, y: Any) -> Any:
-    """Compute the CRPS ``int (F - 1{z >= y})^2 dz`` of observations y (...).
+    """Compute the CRPS ``int (F - 1{z >= y})^2 dz`` for observations y (...).
 
-    F has the ascending points (..., k) with weights (..., k).
+    F is the CDF of ascending points (..., k) with weights (..., k).
     """
     xp = namespace(weights)
     below = xp.cumsum(weights, axis=-1)[..., :-1]

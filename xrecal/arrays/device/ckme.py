@@ -59,7 +59,7 @@ def fit_ckme(
     """Fit the CKME on a device; see :func:`xrecal.arrays.fit_ckme`.
 
     The fit works only for ensembles, with the Euclidean projection and the CRPS as the loss. It
-    does not take distances that are known already. It is exact for any number of cases: it uses no
+    always computes the distances itself. It is exact for any number of cases, because it uses no
     landmarks.
     """
     given = _given(cases, observations, settings, described)

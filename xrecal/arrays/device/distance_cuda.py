@@ -28,9 +28,9 @@ block computes several locations."""
 def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
     """Compute ``2 int (F - G)^2`` for the CDFs F of m points x and G of p points y.
 
-    The points lie in flat arrays from ``at_x`` and ``at_y`` on, in ascending order. The function
-    passes all points of both ensembles in ascending order. Between two points, F - G is the mass of
-    the x passed so far, minus the mass of the y passed so far.
+    The points lie in flat arrays, in ascending order, from the positions ``at_x`` and ``at_y`` on.
+    The function goes through the points of both ensembles in one ascending order. Between two
+    points, F - G is the mass of all smaller points x, minus the mass of all smaller points y.
     """
     i, j, below, total, at = 0, 0, 0.0, 0.0, 0.0
     u, v = x[at_x], y[at_y]
@@ -99,7 +99,7 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
 
 
 def _view(array: Any) -> Any:
-    """Return a Numba array that shares the memory of an array; do not wait for pending work."""
+    """Return a Numba array that shares the memory of an array, without waiting for pending work."""
     return cuda.as_cuda_array(array, sync=False) if is_on_device(array) else array
 
 

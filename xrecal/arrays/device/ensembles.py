@@ -22,8 +22,8 @@ class Ensembles(NamedTuple):
     known: Any
     """(L, n) True if an ensemble has a member"""
     sums: Any
-    """(L, 4) four numbers of all members at a location: sum, count, minimum times -1, and
-    maximum"""
+    """(L, 4) sum, number, minimum times -1, and maximum of the members of all ensembles at a
+    location"""
 
 
 def squared_energy_distance(
@@ -102,8 +102,8 @@ def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
     """Replace distances as small as rounding errors by 0, as the functions for NumPy do.
 
     Distances of ensembles without members become NaN. The ensembles ``ones`` may be new forecasts,
-    and the result for a new forecast must not depend on other new forecasts. So the size of a
-    rounding error follows from this forecast and the ensembles ``others``.
+    and the result for a new forecast must not depend on other new forecasts. So the function
+    derives the size of rounding errors from this one forecast and the ensembles ``others``.
     """
     xp = namespace(squared)
     total, count, low, high = (others.sums[:, k] for k in range(4))

@@ -10,8 +10,8 @@ import numpy as np
 __all__ = ["linear", "take"]
 
 STACKED = 512
-"""One call of the library solves several matrices together if they have at most this number of
-rows."""
+"""Largest number of rows of matrices that the library solves together in one call; it solves larger
+matrices one by one."""
 
 
 def take(xp: Any, values: Any, at: Any) -> Any:

@@ -49,7 +49,7 @@ from .stacked import linear
 __all__ = ["ckme_novelty", "ckme_weights", "ckme_weights_of_both"]
 
 ROWS = 1024
-"""How many new forecasts of a location are computed at once; more would need more memory."""
+"""Number of new forecasts per location that are computed at once; it limits the memory."""
 
 
 BOTH = "members", "weights", "observed", "novelty"
@@ -85,7 +85,7 @@ def _issue(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[Any, ...]:
-    """Compute the arrays (L, T, ...) in ``names``, for some locations and forecasts at a time."""
+    """Compute the arrays (L, T, ...) that ``names`` lists, in blocks of locations and forecasts."""
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     how, xp = Compared(**compared), namespace(observations)
@@ -178,12 +178,15 @@ class _Learned:
         return self._to_slots(simplex_rows(signed, self.cases.used[:, None, :]), 0.0, new)
 
     def observed(self, new: _New) -> Any:
-        """Return weights (L, q, n) of past observations; 0 at locations where errors are better."""
+        """Return weights (L, q, n) of past observations; 0 unless these were better than errors."""
         there = (self.fitted.beside != 0).astype(np.float64)
         return self.weights(new) * namespace(self.root).asarray(there)[:, None, None]
 
     def members(self, new: _New) -> Any:
-        """Return members (L, q, n) from past errors, even if observations are the support."""
+        """Return members (L, q, n): centres plus errors.
+
+        If the caller wants both kinds of weights, the fit is that of :meth:`FittedCKME.of_errors`.
+        """
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
@@ -199,9 +202,9 @@ class _Learned:
 
     @cached_property
     def _familiarity(self) -> tuple[Any, Any]:
-        """Return the factors (L, n) and the typical sums (L,) of similarities that novelty needs.
+        """Return factors (L, n) of similarities, and typical sums (L,) of signed weights.
 
-        See ``Embedding.familiarity``.
+        The novelty needs both; see ``Embedding.familiarity``.
         """
         xp, cases = namespace(self._gram), self.cases
         inverse = self._inverse_with(xp.full(self.ridge.shape, SMALL_RIDGE))

@@ -1,4 +1,4 @@
-"""Probability integral transform of forecasts that are known only by some quantiles."""
+"""Probability integral transform of forecasts that consist of quantiles."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def quantile_pit(
     several quantiles, low and high are the ends of the mass of these quantiles. This mass begins
     halfway between their lowest level and the next lower level, or at 0 if no level is lower. It
     ends halfway between their highest level and the next higher level, or at 1 if no level is
-    higher. For example, a dry day gets a level between 0 and the probability of no rain. The
-    function first sorts quantiles that are in the wrong order. The cost is O(m log m) per forecast.
+    higher. For example, a dry day gets a PIT between 0 and the probability of no rain. If quantiles
+    are in the wrong order, the function first sorts them. The cost is O(m log m) per forecast.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def quantile_pit(
     for name, array in {"quantiles": quantiles, "uniform": uniform}.items():
         if tuple(array.shape) != fitting[name]:
             raise ValueError(
-                f"{name} have shape {tuple(array.shape)}, but observations {shape} and levels "
-                f"{q.shape} need {fitting[name]}"
+                f"{name} have shape {tuple(array.shape)}, but observations of shape {shape} "
+                f"and levels of shape {q.shape} need {fitting[name]}"
             )
     values, y, u = (part.astype(np.float64) for part in (quantiles, observations, uniform))
     y, known = y[..., None], ~np.isnan(values)

@@ -3,7 +3,7 @@
 Censoring turns values below `lower` into `lower`, and values above `upper` into `upper`. So each
 bound itself has a probability above 0. Location and scale are the mean and the standard deviation
 of the normal distribution before censoring. If the scale is 0, a single value has the probability
-1. An infinite bound means no bound. NaN in any argument gives NaN.
+1. An infinite bound means that there is no bound. NaN in any argument gives NaN.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def censored_normal_crps(
     Parameters
     ----------
     observations : array_like, shape (...)
-        Observations, in the unit of the variable. If an observation is outside the bounds, its
-        score is the score of the bound plus the distance between observation and bound.
+        Observations, in the unit of the variable. The score of an observation outside the bounds is
+        the score of the nearest bound plus the distance of the observation from this bound.
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
@@ -102,9 +102,8 @@ def censored_normal_mean_std(
 
     Notes
     -----
-    The formulas follow from the moments of that part of the normal distribution that lies between
-    the bounds. Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012, explain censored
-    forecasts.
+    The formulas follow from moments of the part of the normal distribution between the bounds.
+    Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012, explain censored forecasts.
 
     Examples
     --------

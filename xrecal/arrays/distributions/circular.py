@@ -86,7 +86,7 @@ class Circular:
         """
         levels = np.atleast_1d(q)
         if not np.allclose(levels, (np.arange(levels.size) + 0.5) / levels.size):
-            raise ValueError("values on a circle have no order, and no quantiles")
+            raise ValueError("values on a circle have no order, so they have no quantiles")
         return circular_members(self.members, self.weights, levels.size, period=self.period)
 
     def crps(self, observations: FloatArray) -> FloatArray:
@@ -108,7 +108,7 @@ def circular_crps(
     observations : array of float, shape (...) or (..., T)
         Observations, in the unit u of the members.
     members : array of float, shape (..., m)
-        Members; NaN marks a missing member. Unless weights have an axis T, the leading axes of the
+        Members; NaN marks a missing member. If weights have no axis T, the leading axes of the
         members broadcast with the axes of the observations.
     weights : array of float, shape (..., m) or (..., T, m), optional
         Weights >= 0, equal by default. The function divides them by their sum.
@@ -184,9 +184,9 @@ def circular_mean(
     -------
     array of float64, shape (...) or (..., T)
         Directions in [0, period), in the unit of the members. The direction is NaN where the mean
-        point is at the centre of the circle up to rounding, as it is for two opposite members. It
-        is also NaN where no member has positive weight, a weight is NaN, or an infinite member has
-        positive weight.
+        point is at the centre of the circle up to rounding, such as for two opposite members of
+        equal weight. It is also NaN where no member has positive weight, a weight is NaN, or an
+        infinite member has positive weight.
 
     Raises
     ------
@@ -211,9 +211,9 @@ def circular_std(
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        :math:`\sqrt{-2 \ln R}` radians, converted to the unit of the members. R is the distance of
-        the mean point from the centre of a circle with radius 1. The standard deviation is 0 if all
-        members have the same direction, and it has no upper limit.
+        :math:`\sqrt{-2 \ln R}` radians, converted to the unit of the members. On a circle with
+        radius 1, R is the distance of the mean point from the centre. The standard deviation is 0
+        if all members have the same direction, and it has no upper limit.
 
     References
     ----------
@@ -245,9 +245,9 @@ def circular_members(
         Quantiles at the levels (i - ½) / n_members, i = 1, ..., n_members. The function orders the
         given members by direction. The order starts opposite the mean direction, or at 0 if there
         is no mean direction. :func:`weighted_quantile` defines the quantiles. Each returned value
-        is a given member with positive weight; the function does not move values outside one turn
-        into the turn. The result is NaN where no member has positive weight, a weight is NaN, or an
-        infinite member has positive weight.
+        is a given member with positive weight, even if it lies outside one turn. The result is NaN
+        where no member has positive weight, a weight is NaN, or an infinite member has positive
+        weight.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def _common(observations: tuple[int, ...], forecasts: tuple[int, ...]) -> tuple[
         return np.broadcast_shapes(observations, forecasts)
     except ValueError:
         raise ValueError(
-            f"observations have shape {observations}, but the forecasts have {forecasts}; "
+            f"observations have shape {observations}, but the forecasts have shape {forecasts}; "
             "give one observation for each forecast"
         ) from None
 

@@ -1,8 +1,8 @@
 """Continuous distributions that are stored as members.
 
-:class:`Tailed` is a weighted ensemble with generalised Pareto tails. :class:`Linear` is a CDF of
-straight lines between quantiles that each represent the same probability. The import of this module
-is fast, because it does not load Numba.
+:class:`Tailed` is a weighted ensemble with generalised Pareto tails. :class:`Linear` is a CDF that
+joins quantiles by straight lines; each quantile represents the same probability. The import of this
+module is fast, because it does not load Numba.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""Values of quantiles between two members. With ``"linear"``, they lie on a straight line between
-the members. With ``"mean"``, each is the mean of the members at all levels in a small range."""
+"""Rule for quantiles between two members. With ``"linear"``, a quantile lies on a straight line
+between them. With ``"mean"``, it is the mean of the members at all levels in a small range."""
 
 
 class Tailed(Empirical):
@@ -83,11 +83,11 @@ class Tailed(Empirical):
 
 
 class Linear(Empirical):
-    """Quantiles (..., n) that each represent the same mass; straight lines join them to a CDF.
+    """Quantiles (..., n) of equal mass; straight lines join them to a CDF.
 
     At each quantile, the CDF is the mass of all smaller quantiles plus half of the mass of this
-    quantile. The CDF jumps at the smallest quantile and at the largest quantile, each time by half
-    of the mass of the quantile. It also jumps where quantiles are equal.
+    quantile. At the smallest quantile and at the largest quantile, the CDF jumps by half of the
+    mass of this quantile. It also jumps where quantiles are equal.
     """
 
     def as_members(self) -> Empirical:

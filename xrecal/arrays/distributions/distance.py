@@ -22,7 +22,7 @@ from .normal import fill_normal_distances
 # instructions; 32 was fastest among 8, 16, 32 and 64 with AVX2 and with AVX-512.
 LANES = 32
 
-# Distances below this share of the largest member, minus the mean, are rounding errors.
+# Distances below this share of the largest deviation from the mean are rounding errors.
 ROUNDING = 1e-13
 EPSILON = 2.220446049250313e-16  # rounding error of members, as a share of their mean
 
@@ -59,18 +59,18 @@ def squared_energy_distance(
     Raises
     ------
     ValueError
-        If an input is not two-dimensional, if weights and members differ in shape, if a member or
-        weight is infinite, or if a weight is negative.
+        If an input is not two-dimensional, weights and members differ in shape, a member is
+        infinite, a weight is negative, or the weight of a known member is infinite or NaN.
 
     Notes
     -----
     The means ``E|X-X'|`` and ``E|Y-Y'|`` include the zero distance of each member to itself.
     Without these zeros, kernels computed from the distance would not be positive semi-definite. The
-    function sorts all members once, and goes through them once for several ensembles X at a time.
-    One time is enough because ``E|X-z|`` is a piecewise linear function of the number z. The time
-    is O(n q p) with a small constant, and the memory O(q p + n q). The absolute error is about
-    1e-13 of the largest deviation from the common mean, plus 1e-15 of this mean. The function
-    returns 0 for distances smaller than this error.
+    function sorts all members once. Then it goes through them once for each group of ensembles X.
+    Once is enough, because ``E|X-z|`` is a piecewise linear function of the number z. The time is
+    O(n q p) with a small constant, and the memory is O(q p + n q). The absolute error is about
+    1e-13 of the largest deviation from the mean of all members, plus 1e-15 of this mean. The
+    function returns 0 for distances smaller than this error.
 
     References
     ----------
@@ -104,7 +104,7 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
     -------
     array of float64, shape (L, n, n)
         Squared distances, in the unit of the forecasts. They are NaN in the row and the column of a
-        forecast that is missing or invalid. For formulas see
+        forecast that is missing or invalid. For the formulas see
         :func:`xrecal.arrays.squared_energy_distance` for ensembles, and
         :func:`xrecal.arrays.normal_squared_energy_distance` for normal distributions.
 
@@ -164,14 +164,14 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
     members : array of float64, shape (m,)
         Members in a unit u, all finite.
     weights : array of float64, shape (n, m)
-        Weights >= 0 of the members in each forecast; their sum over the members is one.
+        Weights >= 0 of the members in each forecast; the weights of a forecast sum to one.
 
     Returns
     -------
     array of float64, shape (n, n)
         :math:`2 \int (F - G)^2` for CDFs F and G, in the unit u, symmetric with a zero diagonal.
-        Results up to 1e-13 times the largest squared distance of a forecast to the mean of all
-        forecasts become 0.
+        The function sets results to 0 if they are at most 1e-13 times the largest squared distance
+        between a forecast and the mean of all forecasts.
 
     Notes
     -----
@@ -214,7 +214,7 @@ class Arranged(NamedTuple):
     """Largest squared distance that counts as rounding error"""
 
     def columns(self, cases: IntArray) -> FloatArray:
-        """Compute squared distances (k, n) of the k ensembles at positions ``cases`` to all n."""
+        """Compute squared distances (k, n) of ensembles at positions ``cases`` to all ensembles."""
         n = self.spread.size
         distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
         tolerance = np.full(cases.size, self.tolerance)
@@ -380,8 +380,8 @@ def fill_mean_distances(
     The function takes a block of ensembles X at a time; ``by_size`` holds the order of the members
     of each block. Between two neighbouring members of X, ``E|X-z|`` is ``slope z + level``. For
     each block, the function goes once through the ordered members z of all ensembles Y. It
-    multiplies ``E|X-z|`` by the weight of z, and adds the product to the result for X and the
-    ensemble to which z belongs.
+    multiplies ``E|X-z|`` by the weight of z. Then it adds the product to the result for X and for
+    the ensemble Y that contains z.
     """
     n, m = x.shape
     q = mean.shape[1]

@@ -21,8 +21,8 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     location_numbers : array of int, shape (L,)
-        Number of each location in the whole data set. With these numbers, a location gets the same
-        random numbers if a call has only a part of the data.
+        Number of each location in the whole data set. So a location gets the same random numbers
+        even if a call has only a part of the data.
     n : int
         Number of cases at each location.
 
@@ -69,7 +69,8 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     locations, cases : array_like of int >= 0
-        Numbers of the locations and of the cases in the whole data set. Both arrays broadcast.
+        Numbers of the locations and of the cases in the whole data set. The two arrays broadcast
+        with each other.
 
     Returns
     -------

@@ -3,11 +3,11 @@
 The mean of m members has a sampling error, whose variance is 1/m of the variance of the members. On
 average, the variance of m members is smaller than the true variance by a share of 1/m. The mean
 distance of two members, over all pairs, is too small by the same share. A fit to hindcasts of 5
-members learns the errors of means of 5 members. New forecasts of 51 members have smaller errors of
-their means, and the differences between their members are larger. If instead the hindcasts have 51
-members and new forecasts have 5, the variances of the new forecasts are more uncertain than those
-in the fit. Forecasts of weighted members, quantiles or distributions have no number of members, so
-this module does not correct them.
+members learns the errors of means of 5 members. For new forecasts of 51 members, the means have
+smaller errors, and the differences between members are larger. Now let the hindcasts have 51
+members, and the new forecasts 5. Then the variances of the new forecasts are more uncertain than
+the variances in the fit. Forecasts of weighted members, quantiles or distributions have no number
+of members, so this module does not correct them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Past(NamedTuple):
     past_variance: Any
     """(L,) mean of the variances of the past ensembles"""
     past_variation: Any
-    """(L,) how much the variances of the past ensembles vary: variance of these variances"""
+    """(L,) variance of the variances of the past ensembles: how much these variances differ"""
 
 
 def past_of(inverse_size: FloatArray, variance: FloatArray) -> Past:
@@ -77,10 +77,10 @@ def excess_of(past: Any, new: Any) -> Any:
     -------
     array of float64
         Difference of the variances of the two sampling errors, as a share of the variance of
-        members. The share is 0 if past and new forecasts have the same number of members, or if a
-        number is unknown. It is negative if new forecasts have fewer members. Before you compare
-        new ensembles with those of the fit, multiply the variances and the mean distances of the
-        new ensembles by one minus this share.
+        members. The share is 0 if past and new forecasts have the same number of members, or if one
+        of these numbers is unknown. It is negative if new forecasts have fewer members. Before you
+        compare new ensembles with the ensembles of the fit, multiply the variances and the mean
+        distances of the new ensembles by one minus this share.
     """
     xp = namespace(new)
     is_known = xp.isfinite(past + new) & (new < 1.0)
@@ -103,18 +103,19 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     Returns
     -------
     two arrays of float64, shape (L, T)
-        The first array holds the adjusted variances; they are unchanged if the numbers of members
-        are equal. The second array holds the variance of the sampling error of past means, minus
-        this variance for new means. The difference is negative if new ensembles have fewer members.
+        The first array holds the adjusted variances. They are unchanged if new ensembles have as
+        many members as the ensembles in the fit. The second array is a difference: the variance of
+        the sampling error of past means, minus the variance of the sampling error of new means. The
+        difference is negative if new ensembles have fewer members.
 
     Notes
     -----
     The variance of k members from a normal distribution has a sampling error. The variance of this
     error is 2/(k - 1) times the squared variance of the members. If new ensembles have fewer
-    members than in the fit, the function moves their variance towards the mean of past variances.
-    The size of this step follows from the linear regression of the variances of past ensembles on
-    the variances of ensembles of the new size. If past variances differ much from each other, the
-    result stays near the new variance.
+    members than the ensembles in the fit, the function moves their variances towards the mean of
+    past variances. The size of this step follows from a linear regression: it predicts the
+    variances of past ensembles from the variances of ensembles of the new size. If past variances
+    differ much from each other, the result stays near the new variance.
     """
     xp = namespace(new)
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)

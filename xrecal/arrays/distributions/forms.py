@@ -25,13 +25,13 @@ VALID, INVALID_FORECAST = 1, 2  # verdicts; 0: no members
 
 
 SHARE_AT_BOUND = 0.05
-"""An end of the observed range counts as a bound only if at least this share of the observations
-equal it."""
+"""An end of the observed range counts as a bound only if at least this share of all observations
+equals that end."""
 
 
 FEWEST_AT_BOUND = 5
 """An end of the observed range counts as a bound only if at least this number of observations equal
-it. The share of 5 % alone is not enough: one observation always equals this end, and one of 20
+that end. The share of 5 % alone is not enough: one observation always equals the end, and one of 20
 observations is 5 %."""
 
 
@@ -81,8 +81,9 @@ class Forecasts(NamedTuple):
 def verdicts(forecasts: Forecasts) -> IntArray:
     """Judge each forecast (L, n): return 0 (no members), ``VALID`` or ``INVALID_FORECAST``.
 
-    A forecast is invalid if a member whose weight is not 0 has an infinite value, a negative weight
-    or a negative scale. It is also invalid if the sum of its weights is infinite.
+    A forecast is invalid if a member has an infinite value, a negative weight, or a negative or
+    infinite scale. It is also invalid if the sum of its weights is infinite. The function ignores
+    members without weight.
     """
     loc, scale, weights = forecasts
     counts, bad = ~np.isnan(loc), np.isinf(loc)
@@ -99,9 +100,10 @@ def verdicts(forecasts: Forecasts) -> IntArray:
 
 
 def without_invalid(forecasts: Forecasts) -> Forecasts:
-    """Set the weights of invalid forecasts (..., m) to NaN, or the members if weights are None.
+    """Set the weights of invalid forecasts (..., m) to NaN.
 
-    If many forecasts share the members ``loc``, then ``loc`` has fewer axes than ``weights``.
+    If the weights are None, the function sets the members to NaN. If many forecasts share the
+    members ``loc``, then ``loc`` has fewer axes than ``weights``.
     """
     loc, scale, weights = forecasts
     shared = weights is not None and weights.ndim > loc.ndim
@@ -193,10 +195,10 @@ def find_bounds(
         None means that the variable has no bounds. If "auto", an end of the observed range is a
         bound under two conditions. First, at least 5 % of the observations, and at least five
         observations, equal this end. Second, the number of these observations is more than twice
-        the number of observations that equal the next value. The second condition excludes rounded
-        variables, which have equal observations everywhere. A pair holds "auto", a number or None
-        for each side, where None means no bound. The function ignores the numbers of a pair at
-        locations where observations lie beyond one of the numbers.
+        the number of observations that equal the next observed value. The second condition excludes
+        rounded variables, in which equal observations occur at all values. A pair holds "auto", a
+        number or None for each side, where None means no bound. At locations where observations lie
+        beyond a number of the pair, the function ignores the numbers of the pair.
 
     Returns
     -------
@@ -246,8 +248,8 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
 
 
 N_QUANTILES = 200
-"""If there is no formula for a quantity, this number of quantiles of equal mass represent the
-distribution."""
+"""Number of quantiles of equal mass that represent a distribution, if there is no formula for a
+quantity."""
 
 
 def equal_mass_levels(n: int) -> FloatArray:
@@ -259,8 +261,9 @@ class Distribution(ABC):
     """Predictive distributions of many forecasts.
 
     Each form of a distribution has its own method for quantiles, and for each quantity that has a
-    formula. All other methods are those of this class; they replace the distribution by 200
-    quantiles that each represent the same probability (quantiles of equal mass).
+    formula. Each form takes all other methods from this class. These methods replace the
+    distribution by 200 quantiles that each represent the same probability (quantiles of equal
+    mass).
     """
 
     @abstractmethod

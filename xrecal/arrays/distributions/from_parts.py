@@ -16,8 +16,8 @@ def distribution_from(parts: Mapping[str, FloatArray], *, censored: bool = False
     """Return the distributions of forecasts given as named arrays.
 
     The arrays hold ensembles, quantiles with their levels, or mixtures of normal distributions. If
-    ``censored`` is True, they hold single normal distributions (..., 1) and bounds. Both bounds
-    become NaN where no value lies between them.
+    ``censored`` is True, the arrays hold single normal distributions (..., 1) and bounds. Both
+    bounds become NaN where no value lies between them.
     """
     if not censored:
         return distribution_of(forecasts_from(parts))

@@ -44,9 +44,9 @@ def equal_members(
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Members in ascending order, for i = 1, ..., n_members. The area between the CDF of these
-        members and the CDF of the forecast (the 1-Wasserstein distance) is as small as it can be
-        for this number of equally weighted members.
+        Members in ascending order, for i = 1, ..., n_members. The area between their CDF and the
+        CDF of the forecast is called the 1-Wasserstein distance. No other set of ``n_members``
+        equally weighted members has a smaller distance to the forecast.
 
     Raises
     ------
@@ -75,15 +75,15 @@ def shuffled_members(
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same order.
     locations, cases : array of int, shape (...)
-        Number of the location and number of the case of each forecast in the whole data set. With
-        these numbers, a forecast gets the same order if a call has only a part of the data.
+        Number of the location and number of the case of each forecast in the whole data set. So a
+        forecast gets the same order even if a call has only a part of the data.
 
     Returns
     -------
     array of float64, shape (..., n)
         The members in their new order. Every order is equally likely. The order of a forecast is
-        independent of the orders at other locations, in other cases and for other seeds. So members
-        with the same number at two locations do not belong together.
+        independent of the orders at other locations, in other cases and for other seeds. So the
+        k-th members at two locations do not belong together.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def shuffled_members(
 
 @inner
 def _splitmix64(state: Any, position: Any) -> Any:
-    """Return the same as :func:`xrecal.arrays.distributions.draws.splitmix64`, but compiled."""
+    """Compute :func:`xrecal.arrays.distributions.draws.splitmix64` in compiled code."""
     bits = state + (position + ONE) * GOLDEN
     bits = (bits ^ (bits >> SHIFT_1)) * FACTOR_1
     bits = (bits ^ (bits >> SHIFT_2)) * FACTOR_2
@@ -269,9 +269,9 @@ def systematic_draws(
     Returns
     -------
     array of int64, shape (..., n)
-        Numbers of the items, from 0 to N - 1, in random order; -1 where all weights are 0. The
-        function draws an item with probability p either floor(n p) or ceil(n p) times, and n p
-        times on average over seeds.
+        Numbers of the items, from 0 to N - 1, in random order; -1 where all weights are 0. An item
+        with probability p occurs floor(n p) or ceil(n p) times, and n p times on average over
+        seeds.
 
     Notes
     -----

@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 MILLION = 1e6
-"""A value may count as missing if it is more than this number times the largest known value."""
+"""A value counts as missing only if it exceeds this number times the largest known value."""
 
 LEAST = 900.0
 """Values up to this limit never count as missing. For example, 40 mm of rain is a valid forecast,
@@ -97,10 +97,10 @@ def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Mark finite values that are far above the ``largest`` known absolute value as missing.
+    """Mark finite values as missing if they are far above the ``largest`` known absolute value.
 
-    A value is missing if its absolute value is more than a million times the largest known absolute
-    value, and is above ``LEAST``. If the largest known absolute value is 0, no value is missing.
+    A value is missing if its absolute value is above ``LEAST``, and is more than a million times
+    the largest known absolute value. If the largest known absolute value is 0, no value is missing.
     """
     largest = np.asarray(largest)
     sizes = np.abs(values)
@@ -122,8 +122,8 @@ def largest_among(*arrays: FloatArray) -> FloatArray:
     """Return the largest absolute value (L,) of arrays (L, ...) that is not absurdly large.
 
     The function sorts the absolute values of each location, without infinite values. In the upper
-    half, it looks for the first value that is more than a million times the value before it, and
-    above ``LEAST``. This value and all larger values are absurd. So the function also finds several
+    half, it looks for the first value that is above ``LEAST``, and more than a million times the
+    value before it. This value and all larger values are absurd. So the function also finds several
     absurd values of similar size, if they are fewer than half of all values.
     """
     largest = largest_of(*arrays)

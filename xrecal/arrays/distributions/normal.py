@@ -6,8 +6,8 @@ ensemble is a mixture whose scales are all 0. The functions check their input an
 float64 copies, so they never change it.
 
 The functions ignore components with a NaN location or scale, and components of weight 0. They
-return NaN for a forecast if they ignore all its components, or if it has an infinite value or a NaN
-weight.
+return NaN for a forecast if they ignore all its components. They also return NaN if a forecast has
+an infinite value or a NaN weight.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def normal_squared_energy_distance(
         Locations and standard deviations (>= 0) of n forecasts X, in the unit of the variable. If
         there are two axes, the forecasts are mixtures of k normal distributions.
     y_loc, y_scale : array_like, shape (q,) or (q, l), optional
-        Locations and standard deviations (>= 0) of q forecasts Y. By default, the function compares
-        the forecasts X with each other.
+        Locations and standard deviations (>= 0) of q forecasts Y, which may be mixtures of l normal
+        distributions. By default, the function compares the forecasts X with each other.
     x_weights, y_weights : array_like, shape (n, k) and (q, l), optional
         Weights of the components of mixtures (>= 0), equal by default.
 
@@ -58,8 +58,8 @@ def normal_squared_energy_distance(
     Raises
     ------
     ValueError
-        If shapes do not match, a scale or weight is negative, or only one of y_loc and y_scale is
-        given.
+        If shapes do not match, a scale or weight is negative, a weight is infinite, or arguments
+        for Y are given without both y_loc and y_scale.
 
     Notes
     -----
@@ -116,7 +116,7 @@ def normal_crps(
     Raises
     ------
     ValueError
-        If shapes do not match, or a scale or weight is negative.
+        If shapes do not match, a scale or weight is negative, or a weight is infinite.
 
     Notes
     -----
@@ -174,7 +174,8 @@ def normal_quantile(
     Raises
     ------
     ValueError
-        If shapes do not match, a level is outside [0, 1], or a scale or weight is negative.
+        If shapes do not match, a level is outside [0, 1], a scale or weight is negative, or a
+        weight is infinite.
 
     Notes
     -----
@@ -230,7 +231,7 @@ def normal_exceedance(
     Raises
     ------
     ValueError
-        If shapes do not match, or a scale or weight is negative.
+        If shapes do not match, a scale or weight is negative, or a weight is infinite.
 
     Examples
     --------
@@ -271,7 +272,7 @@ def normal_mean_std(
     Raises
     ------
     ValueError
-        If shapes do not match, or a scale or weight is negative.
+        If shapes do not match, a scale or weight is negative, or a weight is infinite.
 
     Examples
     --------
@@ -417,8 +418,8 @@ def fill_normal_distances(
 
     All arrays must be float64 and C-contiguous. The function skips components with a NaN location
     or scale, or without positive weight. If it skips all components of a forecast, the distances of
-    this forecast are NaN. If both sets of mixtures are the same arrays, the function computes each
-    pair only once. The compiled function runs without Python's global lock.
+    this forecast are NaN. If both sets of mixtures are in the same arrays, the function computes
+    each pair only once. The compiled function runs without Python's global lock.
     """
     same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
     x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)
@@ -458,9 +459,9 @@ def fill_mean_crps(
 ) -> None:
     """Write the mean CRPS (L, T) of mixtures (L, T, k) over n observations into ``out``.
 
-    ``points`` (L, n) holds the observations, and ``mass`` (L, T, n) their weights in the mean,
-    which may have any sum. The function skips observations of weight 0. The weights of the
-    components of each mixture must sum to one.
+    ``points`` (L, n) holds the observations. ``mass`` (L, T, n) holds their weights in the mean;
+    these weights may have any sum. The function skips observations of weight 0. In contrast, the
+    weights of the components of each mixture must sum to one.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):
@@ -481,9 +482,9 @@ def fill_mean_crps(
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
     """Return q - F(z) and F'(z); if `closed` is False, use P(X < z) in place of F(z).
 
-    F is the CDF of a mixture, and X is drawn from it. `sought` holds a level, a flag and the
-    locations, scales and weights of the mixture. The level is q if the flag is False, and 1 - q
-    if the flag is True.
+    F is the CDF of a mixture, and X is a random value from this mixture. `sought` holds a level, a
+    flag and the locations, scales and weights of the mixture. The level is q if the flag is False,
+    and 1 - q if the flag is True.
     """
     level, upper, loc, scale, weights = sought
     tail, density = 0.0, 0.0
@@ -523,7 +524,7 @@ def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
 
 @inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Compute the quantile of a mixture at level q; `normal_quantile` is that of N(0, 1)."""
+    """Compute the quantile of a mixture at level q, from the `normal_quantile` of N(0, 1)."""
     low, high = np.inf, -np.inf  # the quantile lies between those of the components
     for k in range(loc.size):
         if weights[k] != 0.0:

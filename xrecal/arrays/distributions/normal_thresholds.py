@@ -1,4 +1,4 @@
-"""Formulas for the CRPS between two thresholds of normal distributions and their mixtures."""
+"""Formulas for the CRPS of normal distributions and their mixtures between two thresholds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def censored_threshold_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""Compute the CRPS between two thresholds of normal distributions censored to bounds.
+    r"""Compute the CRPS of normal distributions censored to bounds, between two thresholds.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def censored_threshold_crps(
 
     Notes
     -----
-    The score equals the CRPS if values of the forecast and the observation beyond a threshold are
-    moved to this threshold. See :func:`~xrecal.arrays.threshold_weighted_crps` and
+    The score equals the CRPS of a changed forecast and observation: all values beyond a threshold
+    are moved to this threshold. See :func:`~xrecal.arrays.threshold_weighted_crps` and
     :func:`~xrecal.arrays.censored_normal_crps`.
 
     Examples
@@ -77,7 +77,7 @@ def normal_threshold_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""Compute the CRPS between two thresholds of mixtures of normal distributions.
+    r"""Compute the CRPS of mixtures of normal distributions between two thresholds.
 
     Parameters
     ----------
@@ -100,16 +100,17 @@ def normal_threshold_crps(
     Raises
     ------
     ValueError
-        If shapes do not match, a scale or weight is negative, or a lower threshold exceeds the
-        upper threshold.
+        If shapes do not match, a scale or weight is negative, a weight is infinite, or a lower
+        threshold exceeds the upper threshold.
 
     Notes
     -----
-    The cost is O(k²) per forecast. Below the observation, the integrand is a sum of products of two
-    normal CDFs. Above the observation, it is a sum of products of two complements 1 - F of normal
-    CDFs. The formula for the integral of a product contains a probability of two correlated normal
-    variables, which follows from Owen's T function [2]_. The absolute error is about 1e-15 times
-    the distance between thresholds and components.
+    The score is the threshold-weighted CRPS [1]_. The cost is O(k²) per forecast. Below the
+    observation, the integrand is a sum of products of two normal CDFs. Above the observation, it is
+    a sum of products of two complements 1 - F of normal CDFs. The formula for the integral of a
+    product contains a probability of two correlated normal variables. This probability follows from
+    Owen's T function [2]_. The absolute error is about 1e-15 times the distance between thresholds
+    and components.
 
     References
     ----------
@@ -188,8 +189,8 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
 
     ``a`` and ``b`` are the distances of z from the means of X1 and X2. ``c`` is the distance of z
     from the mean of the normal density that is proportional to the product of both densities. ``k``
-    is the distance of the mean of X2 from the mean of X1. A distance b or k of 0 may count as
-    positive or as negative, but must have one sign in all terms.
+    is the distance of the mean of X2 from the mean of X1. If b or k is 0, the function may treat it
+    as positive or as negative, but all terms must use the same sign.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)
