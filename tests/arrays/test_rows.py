@@ -31,7 +31,7 @@ def test_probabilities_may_be_rounded():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"need one shape .*got low \(2,\), high \(3,\)"):
+    with pytest.raises(ValueError, match=r"need the same shape .*got low \(2,\), high \(3,\)"):
         as_rows(low=np.zeros(2), high=np.zeros(3))
     with pytest.raises(ValueError, match=r"low has no axis of cases; give an array of shape"):
         as_rows(low=1.0)

@@ -15,7 +15,7 @@ from .compiled import OutVector, Vector, copy, kernel
 
 @kernel
 def select(values: OutVector, k: int) -> Any:
-    """Return the value at position ``k``, from 0, of the finite values (n,) in ascending order.
+    """Return the element at position ``k``, counted from 0, of finite values (n,) after sorting.
 
     The function reorders the values: no value before position k is larger than the result, and no
     value after it is smaller. The cost is O(n) on average.

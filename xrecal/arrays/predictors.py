@@ -22,22 +22,21 @@ MARGIN = 0.5
 range."""
 
 ROUNDING = 1e-6
-"""A plausible value may lie outside the range by a further distance, because a conversion, such as
-to float32, rounds values. This distance is a share of the largest value of the record."""
+"""A plausible value may lie outside the range by a further distance, because conversions, such as
+to float32, round values. The distance is this share of the largest absolute value of the record."""
 
 FEWEST = 20
-"""A fit gets a further feature, which marks missing values, if at least this number of cases in the
-record have a value, and at least this number have none."""
+"""A fit gets a further feature that marks missing values, if the record has at least this number of
+cases with a value, and at least this number without."""
 
 COARSE = 10
-"""A predictor counts as continuous if this number, times the smallest difference between values of
-the record, is less than the mean difference between neighbouring values."""
+"""A predictor counts as continuous if the mean difference between neighbouring values of the record
+is more than this number times the smallest difference between different values."""
 
 INDICATOR = 2.0**0.5
-"""Value of the feature that marks missing values, if the predictor is missing. If the predictor is
-known, the feature is 0. In squared distances this feature has the weight 1/2, like sines and
-cosines. So a missing value is as far from a known value as two typical known values are from each
-other."""
+"""Value of the feature that marks missing values: this number if the predictor is missing, and 0 if
+it is known. In squared distances this feature has the weight 1/2, like sines and cosines. So a
+missing value is as far from a known value as two typical known values are from each other."""
 
 
 class Usual(NamedTuple):
@@ -136,7 +135,7 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
 
 
 def stacked(usual: Sequence[Usual]) -> FloatArray:
-    """Stack the usual values of p >= 1 predictors at L places: 8 numbers each, (L, p, 8)."""
+    """Stack the usual values of p >= 1 predictors at L places as numbers (L, p, 8)."""
     return np.stack([np.concatenate(one, axis=-1, dtype=np.float64) for one in usual], axis=1)
 
 

@@ -25,7 +25,7 @@ probability counts as 0 or 1."""
 WORKSPACE = 64_000_000
 
 MET = 4096
-"""Largest number of digests without a stored result that a :class:`Kept` remembers."""
+"""A :class:`Kept` remembers at most this number of digests without a stored result."""
 
 Made = TypeVar("Made")
 
@@ -39,7 +39,7 @@ def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
     shapes = {name: array.shape for name, array in given.items()}
     if len(set(shapes.values())) > 1:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"all arrays need one shape (..., cases), got {listed}")
+        raise ValueError(f"all arrays need the same shape (..., cases), got {listed}")
     for name, shape in shapes.items():
         if not shape:
             raise ValueError(f"{name} has no axis of cases; give an array of shape (..., n)")
@@ -66,8 +66,8 @@ def check_level(level: float) -> None:
 def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:
     """Return ``number`` as an int.
 
-    The function raises ValueError, with the name of the argument, unless the number is an integer
-    from `least` to `most`.
+    If the number is not an integer from ``least`` to ``most``, the function raises a ValueError
+    that names the argument.
     """
     try:
         whole = operator.index(number)
@@ -82,7 +82,7 @@ def whole_number(name: str, number: Any, least: int, most: int | None = None) ->
 def is_whole(value: object) -> bool:
     """Return True if a value is an integer, but not a Boolean or a timedelta.
 
-    In Python and NumPy, Booleans and timedeltas are integers, too.
+    In Python and NumPy, Booleans and timedeltas count as integers, too.
     """
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
@@ -90,7 +90,10 @@ def is_whole(value: object) -> bool:
 def mean_of_known(
     values: FloatArray, known: npt.NDArray[np.bool_], fewest: int = FEWEST
 ) -> FloatArray:
-    """Return means (...) of values (..., n) over known cases; NaN with fewer than ``fewest``."""
+    """Return means (...) of values (..., n) over known cases.
+
+    A mean is NaN if there are fewer than ``fewest`` known cases.
+    """
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
@@ -118,12 +121,12 @@ def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
 
 
 class Kept(Generic[Made]):
-    """Cache of results, which returns a stored result if a call repeats earlier contents.
+    """Cache of results: if a call repeats earlier contents, the cache returns the stored result.
 
     A model that issues forecasts day after day, or one product after the other, uses the same cases
     again and again. The key of a result is a digest of all contents on which the result depends.
-    The cache stores a result when its contents come for the second time. It holds at most ``most``
-    bytes: if it is full, it drops the results whose last use is longest ago.
+    The cache stores a result when the same contents come for the second time. It holds at most
+    ``most`` bytes; a full cache drops the results that were used least recently.
     """
 
     def __init__(self, most: int) -> None:

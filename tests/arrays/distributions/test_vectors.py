@@ -109,7 +109,7 @@ def test_errors():
         vector_energy_distance(x[0])
     with pytest.raises(ValueError, match=r"got \(3, 4\); a single ensemble is y\[np.newaxis\]"):
         vector_energy_distance(x, x[:, 0])
-    with pytest.raises(ValueError, match="x has 2 components and y has 1; give both the same ones"):
+    with pytest.raises(ValueError, match="x has 2 components and y has 1; give both the same"):
         vector_energy_distance(x, x[:, :1])
     with pytest.raises(ValueError, match="x holds infinite members; set them to NaN"):
         vector_energy_distance(x * np.inf)

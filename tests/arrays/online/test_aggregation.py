@@ -264,7 +264,7 @@ def test_shapes_that_do_not_fit_are_refused():
         learn(state, own, said, truth[:, :4])
     with pytest.raises(ValueError, match=r"bounds must have shape \(locations, 2\), found \(2,\)"):
         settings_of([0.0, 1.0], K, J)
-    with pytest.raises(ValueError, match="alone must be one of 4 experts from 0, or -1, found 4"):
+    with pytest.raises(ValueError, match="alone must be one of 4 positions from 0, or -1, found 4"):
         settings_of([FREE], K, J, alone=4)
 
 

@@ -208,7 +208,7 @@ def test_laws_of_discrimination(members):
         ),
         (
             lambda: generalised_discrimination(np.ones(2), np.ones((2, 2)), np.ones((2, 3))),
-            r"weights have shape \(2, 3\), but members \(2, 2\)",
+            r"weights have shape \(2, 3\), members have \(2, 2\)",
         ),
     ],
 )

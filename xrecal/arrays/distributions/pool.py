@@ -1,7 +1,7 @@
 """Weights of a linear pool (a mixture of components), learned from held-out forecasts.
 
 A component is one of the methods that the pool mixes. The last function averages the quantiles of
-components instead of mixing them.
+components; it does not mix their distributions.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, in
 from xrecal.typing import FloatArray
 
 POWER = 15.0
-"""The fit pulls the weight of a component towards its prior weight, which is proportional to 1 /
-CRPS, raised to this power. Components with similar CRPS get similar prior weights. A component
-whose CRPS is 20 % larger than the smallest CRPS gets almost no prior weight. Powers from 10 to 20
-give nearly the same scores."""
+"""The fit pulls the weight of a component towards its prior weight. The prior weight is
+proportional to 1 / CRPS, raised to this power. Components with similar CRPS get similar prior
+weights. A component whose CRPS is 20 % larger than the smallest CRPS gets almost no prior weight.
+Powers from 10 to 20 give nearly the same scores."""
 
 PULL = 0.1
-"""How strongly the fit pulls weights towards the prior weights, in units of the smallest CRPS of a
-component. Numbers from 0.03 to 0.3 give nearly the same scores."""
+"""How strongly the fit pulls weights towards the prior weights, in units of the smallest CRPS among
+the components. Numbers from 0.03 to 0.3 give nearly the same scores."""
 
 SMALLEST = 0.005
 """Weights below this fraction of the largest weight become zero. The pool needs no forecasts of
@@ -32,9 +32,9 @@ DOUBT = 5.0
 the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""The search for weights ends if the function that it minimises has nearly equal slopes for all
-components: they differ by at most the first number times the strength of the prior weights. At the
-latest, it ends after the second number of steps."""
+"""The search for weights minimises a function. It compares the largest slope of this function among
+components with weight and the smallest slope. It ends if they differ by at most the first number
+times the strength of the prior weights, or after the second number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
@@ -46,7 +46,7 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
         Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, i = 1,
         ..., Q, in any unit. P is the number of ways in which cases were held out (kinds of folds);
         all ways have the same influence. A component gets no weight if it forecasts at most half as
-        many cases as the component that forecasts most cases. The function leaves out cases in
+        many cases as the component that forecasts the most cases. The function leaves out cases in
         which one of the remaining components is NaN.
     observations : array of float, shape (L, n)
         Observations in the unit of the quantiles; NaN where unknown.
@@ -60,10 +60,11 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     Notes
     -----
     The mean CRPS of a mixture with weights v is :math:`v^T S v`, where :math:`S_{cd}` is the mean
-    of :math:`\frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` over cases. The function computes S
-    once, at a cost of O(C² n Q), and compares mixtures by S alone. If there are few cases, the
-    mixture with the smallest CRPS is best only by chance. So the weights v minimise a sum of the
-    CRPS and a distance from prior weights p,
+    of :math:`\frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` over cases. Here y is the
+    observation, and :math:`X_c` a random value from the forecast of component c. The function
+    computes S once, at a cost of O(C² n Q), and compares mixtures by S alone. With few cases,
+    chance decides which mixture has the smallest CRPS. So the weights v minimise the sum of the
+    CRPS and a distance from prior weights p:
 
     .. math:: v^T S v + 0.1 \min_c S_{cc} \, |v - p|^2, \qquad p_c \propto S_{cc}^{-15}.
 
@@ -82,7 +83,7 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     """Compute the matrices S (L, C, C) of :func:`pool_weights`.
 
-    The row and the column of a component that gets no weight are NaN.
+    If a component forecasts too few cases to get a weight, its row and its column are NaN.
     """
     n_components = quantiles.shape[2]
     scores = np.full((quantiles.shape[0], n_components, n_components), np.nan)
@@ -95,7 +96,7 @@ def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def mean_weights(weights: FloatArray) -> FloatArray:
-    """Return weights (1, C) for many places together: the means of the weights of all places.
+    """Return one set of weights (1, C) for all places: the mean of their weights.
 
     ``weights`` (L, C) come from :func:`pool_weights`. The function ignores a place with NaN, and
     sets very small mean weights to 0.
@@ -128,8 +129,8 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
 
     The pool multiplies the fitted weights by the trust, and gives the rest of the weight to one
     chosen component. Trust grows with the number of cases. If no other component has a smaller mean
-    CRPS over places, the trust is one half at ``DOUBT`` cases. If another component has a smaller
-    mean CRPS, the trust is one half at fewer cases.
+    CRPS over places, the trust reaches one half with ``DOUBT`` cases. If another component has a
+    smaller mean CRPS, the trust reaches one half with fewer cases.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
     The trust is :math:`n / (n + b D)`, where n is the median number of cases over places and
     :math:`D` is ``DOUBT``. Here :math:`b = (\min_c S_c / S_1)^{15}`, where :math:`S_c` is the mean
     CRPS of component c over places, and :math:`S_1` the mean CRPS of the chosen component. The
-    power 15 is that of the prior weights in :func:`pool_weights`.
+    prior weights in :func:`pool_weights` use the same power of 15.
     """
     there = ~np.isnan(crps[:, one]) & ~np.isnan(n_cases)
     known = crps[there]
@@ -204,8 +205,8 @@ def _fill_weights(
 ) -> None:
     """Write the weights (L, C) of the usable components (L, C) into ``out``.
 
-    ``scores`` holds the matrices S (L, C, C), and ``towards`` (L, C) the prior weights. If all
-    prior weights of a location are zero, they follow from the CRPS of each component.
+    ``scores`` holds the matrices S (L, C, C), and ``towards`` (L, C) the prior weights. If all of
+    them are zero at a location, the function computes prior weights from the CRPS.
     """
     for cell in range(scores.shape[0]):
         best = np.inf
@@ -231,7 +232,7 @@ def _fill_weights(
 def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
     """Write prior weights (C,) that follow from the CRPS of the components into ``weights``.
 
-    If components have a CRPS of 0, only these components get weight.
+    If some components have a CRPS of 0, only they get weight.
     """
     total = 0.0
     for c in range(weights.size):
@@ -248,8 +249,9 @@ def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
 def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
     """Move weights v (C,) from prior weights p to the minimum of ``v'Sv + pull |v - p|^2``.
 
-    Each step moves weight from the component with the largest slope of this function to the
-    component with the smallest slope. It moves the amount that minimises the function.
+    Each step takes weight from a component with the largest slope of this function, among the
+    components with weight. It gives this weight to the component with the smallest slope. The
+    amount of weight minimises the function.
     """
     slopes = np.dot(scores, weights)  # half the gradient; the distance from p adds 0 here
     for _ in range(MOST_STEPS):
@@ -276,7 +278,7 @@ def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
 def _usable(quantiles: Any, observations: Any) -> Any:
     """Return True for each component (C,) that forecasts enough cases to get a weight.
 
-    Such a component forecasts more than half as many cases as the component that forecasts most
+    Such a component forecasts more than half as many cases as the component that forecasts the most
     cases. ``quantiles`` have shape (P, C, n, Q).
     """
     n_passes, n_components, n = quantiles.shape[:3]
@@ -296,7 +298,7 @@ def _usable(quantiles: Any, observations: Any) -> Any:
 
 @inner
 def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool:
-    """Return True if case i has an observation and forecasts (C, n, Q) of all usable components."""
+    """Return True if case i has an observation and quantiles (C, n, Q) of all usable components."""
     complete = not np.isnan(observations[i])
     for c in range(quantiles.shape[0]):
         complete = complete and (not np.isnan(quantiles[c, i, 0]) or not usable[c])
@@ -377,10 +379,11 @@ def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatA
     Notes
     -----
     The probability of a bound is the weighted mean of the probabilities that the components give to
-    this bound. If the function averaged all quantiles, dry and wet components together would give
-    drizzle. Between the bounds, the function takes the quantiles of each component's values inside
-    the bounds, and averages these quantiles over components. For this average, it multiplies the
-    weight of a component by the probability that the component gives to values inside the bounds.
+    this bound. If the function averaged all quantiles instead, a dry and a wet component together
+    would forecast drizzle. Between the bounds, the function averages conditional quantiles. The
+    conditional quantiles of a component are the quantiles of its values inside the bounds. For this
+    average, the function multiplies the weight of each component by its probability of values
+    inside the bounds.
     """
     averages = np.empty((quantiles.shape[0], quantiles.shape[2]))
     _fill_averages(
@@ -427,7 +430,7 @@ def _fill_averages(quantiles: Cube, weights: Matrix, bounds: Matrix, out: OutMat
 
 @inner
 def _between(x: Any, at: float, first: int, last: int) -> float:
-    """Interpolate the value at a position among the quantiles ``first`` to ``last - 1``."""
+    """Interpolate between the quantiles ``first`` to ``last - 1`` at a fractional position."""
     j = min(max(int(np.floor(at)), first), last - 1)
     following = min(j + 1, last - 1)
     part = min(max(at - j, 0.0), 1.0)

@@ -4,11 +4,11 @@ The CDF is the sum of two parts. The ordinary members x_i with weights w_i give 
 sum of w_i over all x_i <= z. The tails give the second part, ``m_lower L(z) + m_upper U(z)``. Here
 L and U are the CDFs of the lower and the upper tail, and m_lower and m_upper are the masses of the
 tails. The lower tail lies below its threshold, and the upper tail above its threshold. The last 20
-members represent the tails, ten on each side. Each of the ten is the mean of a tenth of its tail.
-The threshold and the scale of a tail follow from its ten members and its shape. So if a user adds a
-number to all members, or multiplies all members by a number, the tails change in the same way. The
-ten members of a side count as ordinary members if they do not fit a tail, have no weight, or if the
-shape of the tail is unknown.
+members represent the tails, ten on each side. Each of the ten members is the mean of one tenth of
+its tail. The threshold and the scale of a tail follow from its ten members and its shape. So if a
+user shifts or scales all members, the tails change in the same way. The ten members of a side count
+as ordinary members in three cases: they do not fit a tail, they have no weight, or the shape of the
+tail is unknown.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SINGLE = 4 * 1.2e-7
 """Rounding to float32 may change the ten members of a tail by this share of the threshold."""
 
 MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
-"""Columns of an array that describes a tail. ``GROUP`` is 0 for the first ten members that may
-represent a tail, 1 for the second ten, and -1 without a tail."""
+"""Columns of an array that describes a tail. ``GROUP`` is 0 if the first ten of the last 20 members
+represent the tail, 1 if the second ten do, and -1 without a tail."""
 
 
 def answers(
@@ -111,7 +111,8 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
     """Write ordinary members into ``z``, their weights into ``w``, and the tails into ``tails``.
 
     ``z`` gets the sorted members with positive weight, and ``w`` their shares of the total weight.
-    The function returns their number, or -1 if the total weight is 0 or a weight is missing.
+    The function returns the number of these members, or -1 if the total weight is 0 or a weight is
+    missing.
     """
     first = values.size - shape.size * POINTS
     for side in range(2):
@@ -178,7 +179,7 @@ def fill_pit(
 ) -> None:
     """Write PIT values of observations (L, T) into ``out``.
 
-    Within a jump of the CDF, ``uniform`` (L, T) sets the position.
+    If the CDF jumps at an observation, ``uniform`` (L, T) sets the position within the jump.
     """
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
@@ -227,11 +228,11 @@ def fill_crps(
 
 @inner
 def _square(start: float, end: float, body: float, tails: Any, above: bool) -> float:
-    """Integrate the squared mass above z, or below z, for z from ``start`` to ``end``.
+    """Integrate the squared mass on one side of z, for z from ``start`` to ``end``.
 
-    The mass above z counts if ``above`` is True, and the mass below z otherwise. ``start`` and
-    ``end`` are neighbouring members, and ``body`` is the mass of the ordinary members on this side
-    of z.
+    If ``above`` is True, the function integrates the squared mass above z, otherwise below z.
+    ``start`` and ``end`` are neighbouring members, and ``body`` is the mass of the ordinary members
+    on this side of z.
     """
     lower, upper = tails[0], tails[1]
     total = 0.0

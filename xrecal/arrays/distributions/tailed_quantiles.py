@@ -1,11 +1,11 @@
 """Quantiles of weighted ensembles with generalised Pareto tails, without jumps between levels.
 
 In a tail, quantiles follow from the formula of the tail. Between the tails, the CDF has a step at
-each member. If quantiles were members, a rounding error in a level could change a quantile by the
-gap between two members. So a quantile between the tails is a mean: the functions average
-the members at all levels in a range, at most 0.5 % wide, around the level. If the members are 200
-quantiles that each represent the same probability, this mean is the value on the straight line
-between two members.
+each member. If each quantile were a single member, a rounding error in a level could change it by
+the gap between two members. So a quantile between the tails is a mean: the functions average the
+members at all levels in a range around its level. This range is at most 0.5 % wide. If the members
+are 200 quantiles that each represent the same probability, this mean is the value on the straight
+line between two members.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FEWEST = 1e-9
 """A range of levels counts as a single level if half of its width is at most this number."""
 
 ROUNDING = 1e-12
-"""A share of a tail below this number counts as zero: the quantile there is the end of the tail."""
+"""A share of a tail below this number counts as 0: the quantile is then the end of the tail."""
 
 START, VALUE, KIND = range(3)
 """Columns of an array that describes the pieces (members and tails) of a quantile function; see
@@ -97,8 +97,8 @@ def _width(level: float, tail: Any) -> float:
     """Return the width of the range of levels over which a quantile is a mean.
 
     ``level`` counts from the outer end of ``tail``. The width is zero in the tail, and 0.5 % far
-    from the tail. In between, it is the largest width with which no higher level has a lower
-    quantile.
+    from the tail. In between, the width is as large as possible, but quantiles must not decrease
+    with the level.
     """
     end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
     return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
@@ -134,8 +134,8 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
 def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tails: Any) -> float:
     """Return the mean of the quantiles at levels from ``level - half`` to ``level + half``.
 
-    The range of levels starts in piece number ``first``. ``origin`` is a value near the mean; it
-    reduces rounding errors.
+    The range of levels starts in piece number ``first``. ``origin`` is a value near the mean, which
+    the function subtracts to reduce rounding errors.
     """
     area, total = 0.0, 0.0
     for i in range(first, pieces.shape[0]):
@@ -177,7 +177,7 @@ def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
 
 @inner
 def _piece(level: float, pieces: Any, near: int) -> int:
-    """Return the number of the piece in which a level lies; search from piece ``near`` on."""
+    """Return the number of the piece in which a level lies; begin at piece ``near``."""
     while near > 0 and pieces[near, START] > level:
         near -= 1
     while near + 1 < pieces.shape[0] and pieces[near + 1, START] <= level:

@@ -1,8 +1,8 @@
 """Tails beyond the record: generalised Pareto distributions that replace the outer members.
 
 A weighted ensemble of past errors ends at the largest past error. On each side without a bound, the
-functions take a share of 5 % to 10 % of the mass from the outer members. They give this mass to ten
-new members beyond a threshold, in equal parts. Each new member is the mean of a tenth of a
+functions take a share of 5 % to 10 % of the mass from the outer members. They give this mass, in
+equal parts, to ten new members beyond a threshold. Each new member is the mean of a tenth of a
 generalised Pareto distribution. The mean distance of this distribution from the threshold is a
 multiple of the spread of the forecast. All functions use array expressions only, so they work with
 all array libraries.
@@ -26,9 +26,8 @@ LEAST, MOST = 0.05, 0.10
 """Smallest and largest mass of a tail, as a share of the mass between the bounds."""
 
 SHAPE, PSEUDO = 0.1, 20.0
-"""The first number is the shape that a tail has without past cases; it is typical of errors of
-weather forecasts. The second is the number of cases in the tail with which a fitted shape counts as
-much as this prior shape."""
+"""The first number is the prior shape of a tail, which is typical of errors of weather forecasts.
+It counts as much as a shape fitted to the second number of cases in the tail."""
 
 THINNEST, HEAVIEST = -0.2, 0.5
 """Smallest and largest shape of a tail; with the largest shape, the variance is infinite."""
@@ -38,12 +37,11 @@ WIDTH = 1 / 200
 jump from member to member."""
 
 ROUNDING = 1e-9
-"""The functions subtract this from a computed number of cases, so that a rounding error does not
-add a case."""
+"""The functions subtract this number from a computed number of cases. Otherwise a rounding error
+could add a case."""
 
 SMALLEST_SHAPE = 1e-4
-"""A shape closer to zero than this number is replaced by it, because the formulas divide by the
-shape."""
+"""This number replaces a shape that is closer to zero, because the formulas divide by the shape."""
 
 
 class Tails(NamedTuple):
@@ -59,7 +57,7 @@ class Tails(NamedTuple):
 
 
 def mass_of(n_cases: Any) -> Any:
-    """Return the mass (L,) of a tail; it is smaller if the number of cases (L,) is larger."""
+    """Return the mass (L,) of a tail, which decreases with the number of cases (L,)."""
     xp = namespace(n_cases)
     mass = EXCEEDANCES / xp.where(n_cases > 0, n_cases, 1)
     return xp.where(mass < LEAST, LEAST, xp.where(mass > MOST, MOST, mass))
@@ -96,12 +94,12 @@ def with_exceedances(
     A distance is NaN if the observation is not beyond the threshold. The caller has divided each
     distance by the spread of its forecast. If ``spread`` (L, 1, n) is given, the spread of each
     forecast is the weight of its distance. Without such weights, forecasts with almost no spread
-    would decide the fit, because their errors may be very many times their spread.
+    would decide the fit, because their errors may be many times larger than their spread.
 
     Notes
     -----
     The fit uses probability-weighted moments [1]_. It mixes the fitted shape with a prior shape of
-    0.1, which has the same weight as 20 distances.
+    0.1. The prior shape counts as much as 20 distances.
 
     References
     ----------
@@ -131,9 +129,9 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Return the distances (L, N) of the n largest errors from the largest of the other errors.
+    """Return by how much (L, N) each of the n largest errors exceeds all other errors.
 
-    ``n`` (L,) has one number for each location. The distances of all other errors are NaN.
+    ``n`` (L,) has one number for each location. The result is NaN for all other errors.
     """
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
@@ -216,7 +214,7 @@ def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> 
 
 
 def _put_back(xp: Any, values: Any, order: Any) -> Any:
-    """Put sorted values back into the order before sorting."""
+    """Put sorted values back into their original order."""
     if not hasattr(xp, "put_along_axis"):
         return xp.take_along_axis(values, xp.argsort(order, axis=-1), axis=-1)
     back = xp.empty_like(values)
@@ -251,7 +249,7 @@ def with_tails(
 
 
 def _points(xp: Any, shape: Any) -> Any:
-    """Return the means (L, 10) of the tenths of a generalised Pareto distribution with mean one."""
+    """Return the mean (L, 10) of each tenth of a generalised Pareto distribution with mean one."""
     shape = xp.where(xp.abs(shape) < SMALLEST_SHAPE, SMALLEST_SHAPE, shape)[:, None]
     edge = 1.0 - xp.arange(POINTS + 1) / POINTS
     powers = edge[None, :] ** (1.0 - shape)

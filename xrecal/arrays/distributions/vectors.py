@@ -33,8 +33,8 @@ def vector_energy_distance(
     ----------
     x : array of float, shape (n, d, m)
         ``n`` ensembles of ``m`` members with ``d`` components, all in one unit u, or scaled to
-        comparable size. The function leaves out a member with a NaN component. So if an ensemble
-        has fewer than ``m`` members, fill up the ensemble with NaN.
+        comparable size. The function leaves out a member with a NaN component. So fill up an
+        ensemble of fewer than ``m`` members with NaN.
     y : array of float, shape (q, d, p), optional
         Ensembles to compare with ``x``. By default, the function compares the ensembles in ``x``
         with each other. Then the result is exactly symmetric, with zeros on the diagonal.
@@ -59,10 +59,10 @@ def vector_energy_distance(
     -----
     The means :math:`E\|X-X'\|` and :math:`E\|Y-Y'\|` include the zero distance of each member to
     itself. For d = 1, :func:`squared_energy_distance` gives the same result in less time. The time
-    of this function is O(n q m p d), with about one nanosecond for the root of each pair of
-    members. If y is not given, the function takes half of this time. The memory is O(n m d + q p d
-    + n q). The absolute error is about 1e-13 of the largest deviation from the common mean, plus
-    1e-15 of this mean. The function returns 0 for distances smaller than this error.
+    of this function is O(n q m p d); the root for each pair of members takes about one nanosecond.
+    Without y, the function needs half of this time. The memory is O(n m d + q p d + n q). The
+    absolute error is about 1e-13 of the largest deviation of a member from the mean of all members,
+    plus 1e-15 of this mean. The function returns 0 for distances smaller than this error.
 
     References
     ----------
@@ -83,7 +83,7 @@ def vector_energy_distance(
     y, y_weights = _checked("y", y, y_weights)
     if x.shape[1] != y.shape[1]:
         raise ValueError(
-            f"x has {x.shape[1]} components and y has {y.shape[1]}; give both the same ones"
+            f"x has {x.shape[1]} components and y has {y.shape[1]}; give both the same components"
         )
     return VectorDistances(x, x_weights, y, y_weights).of_all()
 
@@ -123,7 +123,7 @@ class VectorDistances:
 
 
 def _mean_point(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the mean (d,) of all members (n, d, m) with positive weight that are not missing."""
+    """Return the mean (d,) of the members (n, d, m) that are known and have a positive weight."""
     known = (np.isfinite(points).all(1) & (weights > 0))[:, np.newaxis]
     total = np.where(known, points, 0.0).sum((0, 2))
     return np.asarray(total / max(int(known.sum()), 1))
@@ -147,7 +147,7 @@ def _checked(
     if weights.shape != expected:
         raise ValueError(
             f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
-            f"give each member one weight, as shape {expected}"
+            f"give each member one weight, in shape {expected}"
         )
     if np.isinf(weights).any() or (weights < 0).any():
         raise ValueError(f"{name}_weights must be finite and >= 0, or NaN to leave a member out")
@@ -169,7 +169,7 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     Returns
     -------
     array of float64, shape (...)
-        Standard deviation of the observations, > 0, in the unit of the component, without a
+        Standard deviation of the observations, > 0, in the unit of the component. It has no
         correction for the number of observations. For directions, the result is the root mean
         square distance of their points (:func:`on_circle`) from the mean point. The function
         returns 1.0 if the result is 0 up to rounding, or if no observation is finite.
@@ -291,7 +291,7 @@ def _mean_self_distances(x: Any) -> Any:
 def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) -> Any:
     """Write the mean distances of a block of points in ``y`` to ensemble i of ``x`` into ``sums``.
 
-    ``block`` holds the first column of the block, and the first column after the block.
+    ``block`` has two numbers: the first column of the block, and the first column after it.
     """
     (points, mass, start), (first, last) = x, block
     d, size = y.shape[0], last - first
@@ -326,7 +326,7 @@ def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
 
 @kernel
 def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) -> Any:
-    """Return the largest rounding error (n,) of the squared distances of ensembles x to y.
+    """Return a limit (n,) of the rounding errors of squared distances from ensembles x to y.
 
     ``x`` and ``y`` hold members minus the ``centre`` as columns (d, N). The members of ensemble i
     of x are the columns from ``start[i]`` to ``start[i + 1] - 1``.
@@ -346,7 +346,8 @@ def prepared_distances(
     """Compute squared distances of the ensembles ``rows`` of x to the ensembles ``columns`` of y.
 
     ``x`` and ``y`` are results of :func:`prepare_vectors`. ``same`` is True if rows and columns are
-    the same ensembles. Squared distances up to the ``tolerance`` of the ensemble of x become 0.
+    the same ensembles. If a squared distance is at most the ``tolerance`` of its ensemble of x, it
+    becomes 0.
     """
     squared = _mean_distances(_taken(x, rows), _taken(y, columns), same)
     for i in range(rows.size):

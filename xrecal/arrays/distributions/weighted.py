@@ -140,8 +140,8 @@ def weighted_exceedance(
     -------
     array of float64, shape (..., k) or (..., T, k)
         Probabilities in [0, 1]: one minus :func:`weighted_cdf`, up to rounding. A higher threshold
-        never has a higher probability. Small probabilities are exact to all digits. A probability
-        is NaN if no member has positive weight, or if a weight or the threshold is NaN.
+        never has a higher probability. Even small probabilities are exact to all digits. A
+        probability is NaN if no member has positive weight, or if a weight or the threshold is NaN.
 
     Notes
     -----
@@ -196,7 +196,7 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
 def weighted_quantile(
     members: FloatArray, q: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Compute quantiles: the smallest member z with ``P(Y <= z) >= q``.
+    """Compute quantiles; each is the smallest member z with ``P(Y <= z) >= q``.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def by_support(
     if members.shape != (*weights.shape[:-2], weights.shape[-1]):
         raise ValueError(
             f"weights of shape {weights.shape} do not fit members of shape {members.shape}; "
-            "they need the same shape; if forecasts share members, weights have one more axis, "
+            "give both the same shape; if forecasts share members, weights need one more axis, "
             "before the last"
         )
     n, n_sharing = members.shape[-1], weights.shape[-2]
@@ -284,9 +284,9 @@ def by_support(
 
 
 def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return members, with 0 for missing members, and weights that sum to one.
+    """Return members and weights; the weights sum to one.
 
-    Missing members have weight 0. All weights are NaN if their sum is not positive.
+    Missing members become 0, with weight 0. All weights are NaN if their sum is not positive.
     """
     members = np.asarray(members, dtype=np.float64)
     missing = np.isnan(members)
@@ -348,8 +348,8 @@ def _fill_exceedance(support: Matrix, mass: Cube, thresholds: Cube, out: OutCube
     """Write the probabilities (L, T, k) of values above ``thresholds`` (L, T, k) into ``out``.
 
     ``support`` (L, n) holds the members, and ``mass`` (L, T, n) their weights. All sums run over
-    the members in the same order, so rounding never makes the probability above a higher threshold
-    larger.
+    the members in the same order. So even with rounding, a higher threshold never has a higher
+    probability.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):

@@ -35,20 +35,21 @@ def similarity(
     squared_distance : array of float, any shape
         :math:`D^2 \ge 0` in the unit u of the variable.
     bandwidth : float
-        s > 0, in u for the Gaussian kernel, and in the root of u for the Laplace kernel. With an
-        infinite bandwidth all similarities are 1, so the recalibrated forecast is the climatology.
+        Bandwidth s > 0. Its unit is u for the Gaussian kernel, and the square root of u for the
+        Laplace kernel. With an infinite bandwidth, all similarities are 1, so the recalibrated
+        forecast is the climatology.
     kernel : {"gaussian", "laplace"}
-        :math:`\exp(-D^2/s)` or :math:`\exp(-D/s)`.
+        The Gaussian kernel is :math:`\exp(-D^2/s)`, and the Laplace kernel :math:`\exp(-D/s)`.
 
     Returns
     -------
     array of float64, same shape
-        Similarities in [0, 1], 1 for identical forecasts.
+        Similarities in [0, 1]; identical forecasts have similarity 1.
 
     Raises
     ------
     ValueError
-        If the bandwidth is not positive or the kernel unknown.
+        If the bandwidth is not positive or the kernel is unknown.
 
     Examples
     --------
@@ -76,9 +77,10 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
     Returns
     -------
     float
-        Median over the pairs whose D² is above 1e-12 times the largest D². Identical forecasts,
-        such as those of dry days, would otherwise pull the median to zero. If there are more than
-        400 forecasts, the median is over a fixed pseudo-random subset of 400 forecasts.
+        Median over the pairs whose D² is above 1e-12 times the largest D². Without this limit,
+        identical forecasts, such as forecasts of dry days, would pull the median to zero. If there
+        are more than 400 forecasts, the median is over a fixed pseudo-random subset of 400
+        forecasts.
 
     Raises
     ------
@@ -113,7 +115,8 @@ def check_kernel(kernel: str) -> None:
 def positive_median(distance: FloatArray) -> float:
     """Return the median of the positive entries of a symmetric matrix (n, n), or infinity.
 
-    The median is over 400 rows and columns, or over all if these 400 have no positive entries.
+    The median is over 400 rows and columns, or over all rows and columns if these 400 have no
+    positive entries.
     """
     n = distance.shape[0]
     nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # ignores NaN
@@ -144,10 +147,10 @@ def _median_above(distance: Matrix, nothing: float) -> float:
 
 @kernel
 def subset(n: int, size: int) -> Any:
-    """Draw ``size`` of the numbers from 0 to n - 1 without replacement, or all if n is smaller.
+    """Draw ``size`` different numbers from 0 to n - 1, or return all if n is not larger.
 
     Each call draws the same numbers, because the function has its own linear congruential
-    generator. So neither threads nor the caller's random numbers can change a fit.
+    generator. So threads and the caller's random numbers cannot change a fit.
     """
     numbers = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -246,9 +249,10 @@ def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArr
     Returns
     -------
     array of float64, shape (k,)
-        ½ for sines and cosines, so that a circular covariate of period P at distance d adds
-        :math:`2 \sin^2(\pi d / P)` to a squared distance. For any other feature, one divided by the
-        median squared difference of cases that differ in it; 0 for a constant feature.
+        Sines and cosines have the weight ½. So a circular covariate of period P at distance d adds
+        :math:`2 \sin^2(\pi d / P)` to a squared distance. The weight of any other feature is one
+        divided by the median squared difference of cases that differ in this feature. A constant
+        feature has the weight 0.
     """
     weights = np.full(of.shape[1], 0.5)
     for column in np.flatnonzero(~circular):
@@ -268,9 +272,9 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
     -------
     array of float64, shape (k,)
         Weights of :func:`feature_weights`. The function scales the weights of covariates that are
-        not circular, so that the joint squared distance of these covariates has a median of 1. A
-        kernel of many covariates is then as wide as a kernel of one. Weights of circular covariates
-        are not scaled.
+        not circular, so that the joint squared distance of these covariates has a median of 1. Then
+        a kernel of many covariates is as wide as a kernel of one covariate. The function does not
+        scale the weights of circular covariates.
     """
     weights = feature_weights(of, circular)
     counted = np.flatnonzero(~circular & (weights > 0))
@@ -280,7 +284,7 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
 
 
 def _median_distance(rows: FloatArray) -> float:
-    """Return the median squared distance of rows (n, k) that differ; infinity if none differ.
+    """Return the median squared distance of rows (n, k) that differ, or infinity if all are equal.
 
     The median is over 400 rows, and over all rows if these 400 are equal.
     """

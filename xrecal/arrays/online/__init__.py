@@ -1,1 +1,1 @@
-"""Online aggregation: averages of experts, whose weights each verified case updates."""
+"""Online aggregation: averages of experts; each verified case updates their weights."""

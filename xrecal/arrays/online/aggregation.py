@@ -1,16 +1,16 @@
-"""Aggregate: the weighted average of experts, whose weights each verified case updates.
+"""Aggregate: the weighted average of experts; each verified case updates the weights.
 
 Experts issue quantiles at the levels (j - ½) / J, j = 1..J. Each location has several strategies,
 which are ways to weight the experts. Some strategies use the regrets of the location
 (:mod:`xrecal.arrays.online.bernstein`). If common regrets are known, further strategies mix the
-regrets of the location with common regrets (:mod:`xrecal.arrays.online.common`). One further,
-optional strategy is a single expert. The aggregate also weights the strategies, by their CRPS; old
-cases count less. Functions do not change their input.
+regrets of the location with common regrets (:mod:`xrecal.arrays.online.common`). A last, optional
+strategy gives all weight to a single expert. The aggregate weights the strategies by their CRPS, to
+which old cases contribute less. Functions do not change their input.
 
 If a quantile of an expert is NaN, the expert is missing in this case: the other experts share its
 weight, and its regrets stay the same. A case without an observation changes nothing. If all experts
-are missing in a case, the forecast is NaN. If the expert that is also a strategy is missing, the
-case changes the regrets, but not the scores of the strategies.
+are missing in a case, the forecast is NaN. If the single expert of the optional strategy is
+missing, the case changes the regrets, but not the scores of the strategies.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def learn(
     Returns
     -------
     State
-        State after the cases. Several calls, each with some of the cases, give exactly the same
-        state as one call with all cases.
+        State after the cases. If several calls each learn some of the cases, the final state is
+        exactly the state after one call with all cases.
 
     Raises
     ------
@@ -86,8 +86,8 @@ def issue(
     """Compute quantiles (L, n, J) of the aggregate, from quantiles (L, n, K, J) of the experts.
 
     The quantiles ascend; they are NaN if all experts are missing. The function averages the
-    probabilities of a bound, and the quantiles between bounds. ``common`` (S, K, J) are the latest
-    common regrets of S strategies. The function raises ValueError if shapes do not match the
+    probabilities of a bound, and the quantiles between bounds. ``common`` (S, K, J) holds the
+    latest common regrets of S strategies. The function raises ValueError if shapes do not match the
     settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
@@ -140,7 +140,7 @@ def _checked(
     observed = np.ascontiguousarray(given, np.float64)
     if observed.shape != said.shape[:2]:
         raise ValueError(
-            f"observations must have shape {said.shape[:2]}, as the cases of the quantiles, found "
+            f"observations must have shape {said.shape[:2]}, one per case of the quantiles, found "
             f"{observed.shape}"
         )
     return said, observed
@@ -182,9 +182,10 @@ def _learn_case(
 ) -> None:
     """Add a case to the regrets of a location.
 
-    The function first scores each strategy in this case, with weights from earlier cases. Until
-    common regrets are known, a strategy that mixes regrets gets the score of the strategy that uses
-    only the regrets of the location.
+    Before that, the function scores the forecast of each strategy for this case, with weights from
+    earlier cases. Until common regrets are known, a strategy that mixes regrets gets the score of
+    another strategy: the strategy that forgets at the same rate, but uses only the regrets of the
+    location.
     """
     n_experts, n_levels = said.shape
     n_strategies = settings.forgetting.size
@@ -282,8 +283,8 @@ def _total_weights(
 def _strategy_weights(score: Any, cases: float, contrast: float, counted: Any, out: Any) -> None:
     """Compute weights (S,) of strategies, with sum one.
 
-    They are proportional to exp(-contrast score / mean CRPS of the best strategy). Strategies that
-    ``counted`` (S,) does not mark get a weight of zero.
+    They are proportional to exp(-contrast score / mean CRPS of the best strategy). A strategy gets
+    the weight 0 unless ``counted`` (S,) marks it.
     """
     best, total = np.inf, 0.0
     for s in range(score.size):

@@ -1,4 +1,4 @@
-"""Average of several forecasts, by probabilities on a bound, and by quantiles elsewhere."""
+"""Average of several forecasts: of probabilities on a bound, and of quantiles elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xrecal.arrays.compiled import inner
 
 @inner
 def present_experts(quantiles: Any) -> Any:
-    """Mark experts (K,) whose quantiles (K, J) have no NaN; also return how many there are."""
+    """Mark experts (K,) whose quantiles (K, J) have no NaN; also return their number."""
     n_experts, n_levels = quantiles.shape
     present, n_present = np.ones(n_experts, np.bool_), 0
     for k in range(n_experts):
@@ -27,11 +27,11 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
     """Compute ascending quantiles (J,) as averages of the ascending quantiles (K, J) of forecasts.
 
     At each level, the weights (K, J) of the forecasts sum to one. A forecast may be NaN if it has
-    the weight 0. The function averages the probabilities that forecasts give to a bound, with
-    weights averaged over levels. If it averaged wet and dry quantiles instead, the result would be
-    drizzle. Between bounds, it averages conditional quantiles, which are quantiles of the part of
-    each forecast between the bounds. It multiplies the weight of a forecast by the probability of
-    this part.
+    the weight 0. The function averages the probabilities that the forecasts give to a bound; for
+    this, it averages the weights over levels. If it averaged wet and dry quantiles instead, the
+    result would be drizzle. Between bounds, the function averages conditional quantiles: the
+    quantiles of that part of each forecast which lies between the bounds. It multiplies the weight
+    of a forecast by the probability of this part.
     """
     n_experts, n_levels = quantiles.shape
     inside = np.zeros((n_experts, 2), np.int64)  # first level inside, and first after
@@ -64,9 +64,9 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
 def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
     """Return the average of conditional quantiles at a value strictly between the bounds.
 
-    ``part`` is the level of the conditional quantiles. The weights are those at position ``j`` of
-    the levels. For each forecast, ``inside`` (K, 2) has two positions: the first level whose
-    quantile lies between the bounds, and the first level after the last such level.
+    ``part`` is the level of the conditional quantiles. The function uses the weights at level
+    number ``j``. For each forecast, ``inside`` (K, 2) holds two level numbers: the first level
+    whose quantile lies between the bounds, and the level after the last such level.
     """
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):

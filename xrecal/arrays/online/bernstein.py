@@ -3,11 +3,12 @@
 Each strategy is one way to weight the experts, and forgets old cases at its own rate. A step is the
 gain of an expert over the aggregate in one case; it is positive if the expert was better. For each
 expert and level, a strategy stores the regret R, a sum of steps, and V, a sum of squared steps. In
-both sums, old cases count less (discounted sums). For each expert it stores E, its largest step at
-any level. The method is by Wintenberger (2017, doi:10.1007/s10994-016-5592-6). Berrisch & Ziel
-(2023, doi:10.1016/j.jeconom.2021.11.008) apply it level by level, and smooth the steps over levels.
-In these papers E never decreases. Here E slowly decreases: a large E makes learning slow, so a
-single flood or spike would otherwise slow down all later learning.
+both sums, old cases count less (discounted sums). For each expert, it also stores E, the size of
+the largest step of this expert at any level. The method is by Wintenberger (2017,
+doi:10.1007/s10994-016-5592-6). Berrisch & Ziel (2023, doi:10.1016/j.jeconom.2021.11.008) apply it
+level by level, and smooth the steps over levels. In these papers E never decreases. Here E slowly
+decreases: a large E makes learning slow, so a single flood or spike would otherwise slow down all
+later learning.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from xrecal.arrays.compiled import inner
 from xrecal.typing import FloatArray
 
 NEGLIGIBLE = 1e-6
-"""The smoothing over levels is a sum of cosines; it leaves out cosines with a smaller factor than
-this."""
+"""The smoothing over levels is a sum of cosines with factors. It leaves out cosines whose factor is
+smaller than this."""
 
 
 class Regrets(NamedTuple):
@@ -48,7 +49,7 @@ def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) 
     """Mix the regrets of a location with common regrets (K, J), and write the result to ``out``.
 
     ``part`` is the share of the common regrets in the mixture; the function multiplies the common
-    regrets by ``scale``, the CRPS of the location. The learning rates depend on the location alone.
+    regrets by ``scale``, the CRPS of the location. Common regrets do not change the learning rates.
     """
     regret, square, largest = regrets
     for k in range(regret.shape[0]):
@@ -78,8 +79,8 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     -----
     The smoothing is a Gaussian average with reflection at the ends, in O(F J). The cosine with f
     half periods has the factor :math:`\exp(-(\pi f \sigma)^2 / 2)`. Each of the two products
-    multiplies it by the square root of this factor. Only F factors are not negligible (12 if the
-    standard deviation is 15 % of the levels).
+    multiplies the cosine by the square root of this factor. The function keeps the F cosines whose
+    factors are not negligible; F is 12 if the standard deviation is 15 % of the levels.
     """
     places = (np.arange(n_levels) + 0.5) / n_levels
     waves = np.arange(n_levels)[:, np.newaxis]
@@ -136,8 +137,8 @@ def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
     """Compute the steps (K, J) of experts from their quantiles (K, J), weights and observation y.
 
     A step is the gain of an expert over the weighted average. Steps are linear in the quantiles of
-    the expert, and refer to the average before it is sorted. Because of these two properties, the
-    weights become as good as the best constant weights.
+    the expert, and use the average before its quantiles are sorted. Because of these two
+    properties, the weights become as good as the best constant weights.
     """
     n_experts, n_levels = quantiles.shape
     for j in range(n_levels):

@@ -1,9 +1,9 @@
-"""Common regrets: means over locations of regrets, each in units of the CRPS of its location.
+"""Common regrets: means of the regrets of all locations, each in units of the CRPS of its location.
 
-The regrets of a location are gains over its own aggregate, which no other location changes. So the
-locations are computed twice. The first computation records how the regrets of each location change
-in time. The second computation uses their means, the common regrets, for weights. The sums over
-locations are sums of integers, so they do not depend on the order of the locations.
+The regrets of a location are gains over its own aggregate, and no other location changes this
+aggregate. So a first computation can record how the regrets of each location change in time. A
+second computation then uses the means of these regrets, the common regrets, for weights. The sums
+over locations are sums of integers, so they do not depend on the order of the locations.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class Sum(NamedTuple):
     """Number of locations"""
 
     def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
-        """Return the sum over all locations of both sums."""
+        """Return the sum over the locations of both sums."""
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """Return the sum over the locations of this sum that are not in ``other``."""
+        """Return this sum without the locations of ``other``."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property
@@ -89,9 +89,9 @@ def comparable(state: State) -> Sum:
 
     The CRPS is the mean CRPS of the best strategy (way to weight experts) that uses only the
     regrets of the location. In this unit, the function limits the size of a regret to the number of
-    cases. Otherwise a location with almost constant weather, where the CRPS is very small, would
-    decide for all locations. Before the first case, or if all forecasts were perfect, the result is
-    an empty sum with n = 0.
+    cases. Without this limit, a location with almost constant weather and so a very small CRPS
+    would decide for all locations. Before the first case, or if all forecasts were perfect, the
+    result is an empty sum with n = 0.
     """
     n_strategies = state.regret.shape[1]
     least = state.score[0, :n_strategies].min()
@@ -102,7 +102,7 @@ def comparable(state: State) -> Sum:
 
 
 class Record:
-    """Changes of the regrets of all locations in one round, which the first computation records.
+    """Changes of the regrets of all locations in one round, recorded by the first computation.
 
     In a round, models learn verified cases, and then issue forecasts until the next round.
     """
@@ -141,8 +141,8 @@ class Record:
 def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
     """Return the timelines of successive rounds.
 
-    Rounds that ``begins`` marks start without regrets; any other round starts with the regrets at
-    the end of the previous round.
+    If ``begins`` is True for a round, the round has no regrets at its start. Any other round starts
+    with the regrets at the end of the previous round.
     """
     found, end = [], None
     for record, anew in zip(records, begins, strict=True):

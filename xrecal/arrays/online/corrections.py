@@ -5,7 +5,7 @@ quantile of a standard normal distribution at the PIT value of the observation. 
 observation is the median of the forecast. A first regression, on earlier errors and on properties
 of the forecast, gives the expected error. A second regression, on sizes of earlier errors, gives
 the expected size. Such corrections help because errors of floods, prices and fronts often persist
-to the next day. Normal scores are bounded, so an outlier among them has little influence.
+to the next day. Normal scores are bounded, so an outlier among the errors has little influence.
 Predictors are not bounded, so the regressions limit them.
 """
 
@@ -29,7 +29,7 @@ RIDGE = 50.0
 """Number of artificial cases without error from which a regression starts."""
 
 LARGEST = 3.0
-"""Larger standardised predictors count as this number of standard deviations."""
+"""The regressions limit standardised predictors to this number of standard deviations."""
 
 LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
 """Largest shift of a forecast, as a normal score, and largest change of its spread, as a
@@ -84,8 +84,8 @@ def corrections(
     errors : array of float, shape (n,)
         Normal scores of past forecasts, in the order in which they were issued.
     earlier : array_like of int, shape (n,)
-        For each past forecast, how many errors were known when it was issued. If k errors were
-        known, they are the first k in ``errors``.
+        For each past forecast, the number k of errors that were known when it was issued. These are
+        the first k errors in ``errors``.
     predictors : array of float, shape (n, 3)
         Three predictors for each past forecast, in the unit of the variable: its mean minus the
         last known observation, its mean minus the mean of the forecast for this last observation,
@@ -103,9 +103,9 @@ def corrections(
     array of float64, shape (T, 2)
         For each new forecast, the expected error, within ±1, and the expected size of the error,
         within ±0.7. The size is the absolute error, divided by :math:`\sqrt{2 / \pi}`, minus 1; it
-        is 0 on average for calibrated forecasts. :func:`corrected` uses it as the logarithm of a
-        factor for the spread. Both numbers are 0 without past errors, and NaN if a predictor is
-        NaN.
+        is 0 on average for calibrated forecasts. :func:`corrected` uses the size as the logarithm
+        of a factor for the spread. Both numbers are 0 without past errors, and NaN if a predictor
+        is NaN.
 
     Notes
     -----
@@ -114,9 +114,9 @@ def corrections(
     regression of errors uses the mean of recent errors and the three predictors. The regression of
     sizes uses the mean of recent sizes, the absolute values of the first two predictors, and the
     third predictor. The function limits predictors to 8 typical deviations from the median of past
-    values. Then it subtracts the mean from the three predictors, but not from the mean of recent
-    errors or sizes. It divides all of these by their root mean square, and limits the results to
-    ±3. The time is O(n + T).
+    values. Then it subtracts from each of the three predictors its mean over the past forecasts; it
+    does not centre the mean of recent errors or sizes. It divides all inputs of a regression by
+    their root mean square, and limits the results to ±3. The time is O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
@@ -137,8 +137,8 @@ def corrected(
 
     With a correction :math:`(\mu, \sigma)`, the new quantile at the level p is the old quantile at
     the level :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`. The function interpolates quantiles
-    linearly in the normal score of the level. Beyond the levels, it continues each forecast by a
-    straight line. Values beyond a bound move to the bound.
+    linearly in the normal score of the level. Beyond the outermost levels, it continues each
+    forecast by a straight line. Values beyond a bound move to the bound.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Return means (n + 1,); element k is for the first k values; later values count more."""
+    """Return means (n + 1,) of the first k values, for k from 0 to n; later values count more."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
@@ -219,10 +219,10 @@ def _within(value: float, low: float, high: float) -> float:
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Subtract the mean from all columns but column 0; divide each column by its root mean square.
+    """Subtract the mean from every column but column 0; divide all by their root mean squares.
 
-    The function computes means and root mean squares from the first n rows. The function limits
-    results to ±3.
+    The means and root mean squares are over the first n rows. The function limits the results to
+    ±3.
     """
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0

@@ -37,8 +37,8 @@ def rolling_emos(
     new : two arrays of float, shape (T,)
         Ensemble means and variances of the forecasts to issue.
     window : int
-        Number of the last verified cases that the fit learns from. If there are fewer, it takes all
-        of them, but needs at least 20.
+        Number of the last verified cases from which the fit learns. With fewer cases, the fit uses
+        all, but it needs at least 20.
     levels : array of float, shape (J,)
         Levels of the quantiles, in (0, 1).
     bounds : (float, float)

@@ -35,8 +35,8 @@ MEMORY = 0.998
 """Factor by which each case multiplies the earlier score of a strategy."""
 
 CONTRAST = 1.0
-"""How strongly the weights of strategies depend on their scores. With 1, a strategy whose score is
-larger by the mean CRPS of one case has 1/e times the weight."""
+"""How strongly the weights of strategies depend on their scores. With 1, the weight falls to 1/e if
+the score rises by the mean CRPS of one case."""
 
 
 class Settings(NamedTuple):
@@ -118,7 +118,7 @@ def settings_of(
             "-inf and inf"
         )
     if not -1 <= alone < n_experts:
-        raise ValueError(f"alone must be one of {n_experts} experts from 0, or -1, found {alone}")
+        raise ValueError(f"alone must be one of {n_experts} positions from 0, or -1, found {alone}")
     return Settings(
         np.array(FORGETTING),
         FADING,
@@ -133,7 +133,7 @@ def settings_of(
 
 
 def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
-    """Return prior weights (K,) of experts, if the weight of one expert is known from before.
+    """Return prior weights (K,) of experts, from the weight of one expert in earlier cases.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
     array of float64, shape (K,)
         Weights with sum one. The odds of an expert are its weight divided by the sum of all other
         weights. The odds of expert ``one`` are the geometric mean of its odds with equal weights
-        and its odds with the weight ``share``. They are at least its odds with equal weights, and
-        at most 1. All other experts have equal weights.
+        and its odds with the weight ``share``. The function limits this mean: it is at least the
+        odds with equal weights, and at most 1. All other experts have equal weights.
 
     Examples
     --------

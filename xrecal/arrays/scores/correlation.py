@@ -86,7 +86,8 @@ def _anomalies(
 ) -> FloatArray:
     """Return values (L, n) divided by their root mean square.
 
-    Unknown values become 0, and constant values NaN.
+    If ``centred`` is True, the function first subtracts the mean. Unknown values become 0. All
+    values become NaN if the values are constant.
     """
     n = np.maximum(known.sum(-1, keepdims=True), 1)
     x = np.where(known, values, 0.0).astype(np.float64)
@@ -100,4 +101,4 @@ def _anomalies(
 
 
 ROUNDING = 1e-14
-"""Deviations from the mean below this share of the largest value count as rounding errors."""
+"""A deviation from the mean below this share of the largest value counts as a rounding error."""

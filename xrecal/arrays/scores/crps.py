@@ -78,10 +78,10 @@ def threshold_weighted_crps(
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. This is the CRPS if
-        members and observations beyond a threshold are moved to it. The scores of two neighbouring
-        intervals add up to the score of the joined interval. The score is NaN where :func:`crps` is
-        NaN.
+        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. This equals the CRPS
+        after members and observations beyond a threshold are moved to this threshold. The scores of
+        two neighbouring intervals add up to the score of the joined interval. The score is NaN
+        where :func:`crps` is NaN.
 
     Raises
     ------
@@ -92,8 +92,8 @@ def threshold_weighted_crps(
     Notes
     -----
     The cost is O(n log n) per forecast, or O(n) if forecasts share members. This score is proper
-    [1]_. A mean CRPS over cases with extreme observations is not proper. The move to the thresholds
-    is the chaining function of [2]_.
+    [1]_. In contrast, a mean CRPS over only the cases with extreme observations is not proper. In
+    the terms of [2]_, the move to the thresholds is a chaining function.
 
     References
     ----------
@@ -135,7 +135,7 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0` in u,
+        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0` in u;
         smaller is better. The score is 0 if no two members are on the same side of the observation.
         It is NaN if the observation is NaN, if there are fewer than two members, or if a member is
         infinite.
@@ -217,13 +217,13 @@ def _fill_crps(
     upper: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Fill ``int (F - 1{z >= y})^2 dz`` from lower to upper thresholds, for forecasts with CDF F.
+    """Write ``int (F - 1{z >= y})^2 dz`` between thresholds into ``out``, for forecasts with CDF F.
 
     In each of L rows, T forecasts share n members. Observations and thresholds have shape (L, T),
     weights (L, T, n). ``ordered`` holds ascending members (L, n) and the positions of their
-    weights. Below the observation the integrand is the squared mass below z; above it, the squared
-    mass above z. The function goes from both ends towards the observation, so it needs neither
-    a branch nor a division per member.
+    weights. Below the observation, the integrand is the squared mass below z. Above the
+    observation, it is the squared mass above z. The function goes from both ends towards the
+    observation, so no member needs a branch or a division.
     """
     support, places = ordered
     n = support.shape[1]

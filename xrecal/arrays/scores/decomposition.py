@@ -1,4 +1,4 @@
-"""Decomposition of a mean score into calibration error and rest, with a recalibrated forecast."""
+"""Decomposition of a mean score into calibration error and rest, by a recalibrated forecast."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Decomposition(NamedTuple):
     """Part of the score that recalibration would remove; the estimate may be negative"""
     calibration_error_standard_error: FloatArray
     rest: FloatArray
-    """Part due to lack of sharpness and to what nobody can predict; scores cannot separate these
-    two"""
+    """Part due to missing sharpness and to unpredictable variations; scores cannot separate these
+    two causes"""
     rest_standard_error: FloatArray
     score: FloatArray
     """Mean score"""
@@ -43,8 +43,8 @@ def decompose(
     score_forecast : array of float, shape (..., n)
         CRPS of the forecasts Q; cases in order of time.
     score_recalibrated : array of float, shape (..., n)
-        CRPS of the recalibrated forecasts R. The recalibration of a case must be learned from other
-        cases.
+        CRPS of the recalibrated forecasts R. The recalibration of each case must be learned from
+        other cases only.
     distance : array of float, shape (..., n)
         :math:`d(R, Q) = \int (F_R - F_Q)^2`, from :func:`half_squared_distance`.
 
@@ -104,7 +104,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     q : Distribution
         Forecasts of any form, shape (...).
     r : Empirical
-        Ensembles, as many as there are forecasts in ``q``. Each may have its own members, or
+        Ensembles, one for each forecast in ``q``. Each ensemble may have its own members, or
         several may share members.
 
     Returns
@@ -122,9 +122,9 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     Notes
     -----
     For two ensembles of m and n members, the function goes once through the sorted members of both;
-    apart from sorting, the cost is O(m + n) per pair. It sorts shared members once. For mixtures of
-    k normal distributions, the cost is O(k² + k n). For other forms of Q, the function computes the
-    CRPS of Q at every member of R, some cases at a time.
+    apart from sorting, the cost is O(m + n) per pair. If ensembles share members, it sorts them
+    once. For mixtures of k normal distributions, the cost is O(k² + k n). For other forms of Q, the
+    function computes the CRPS of Q for every member of R as the observation, in blocks of cases.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
 
 def _fill_pairs(parts: tuple[FloatArray, ...], out: FloatArray) -> None:
-    """Fill distances of ensembles in blocks, by :func:`_fill_ensembles`."""
+    """Write the distances of ensembles into ``out``, in blocks, by :func:`_fill_ensembles`."""
     if out.size == 0:
         return
     # A row is a case, or a location with its cases. Each call computes whole rows.
@@ -176,11 +176,11 @@ def _fill_pairs(parts: tuple[FloatArray, ...], out: FloatArray) -> None:
 
 def _check_pairs(q: tuple[int, ...], r: tuple[int, ...]) -> None:
     if q != r:
-        raise ValueError(f"q holds forecasts of shape {q}, r of shape {r}; give pairs")
+        raise ValueError(f"q has shape {q}, but r has shape {r}; give one ensemble per forecast")
 
 
 def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: FloatArray) -> None:
-    """Fill means of the CRPS of censored normal distributions over the members of ensembles."""
+    """Write the mean CRPS of each censored normal forecast, over the members of its ensemble."""
     n, n_sharing = mass.shape[2], mass.shape[1]
     parts = [np.broadcast_to(part, q.loc.shape).reshape(-1, 1, 1) for part in q]
     rows, means = mass.reshape(-1, n), out.reshape(-1)
@@ -196,7 +196,7 @@ def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: Floa
 
 @kernel
 def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
-    """Fill half the mean distances (L, T) between members (L, n) with weights (L, T, n)."""
+    """Write half the mean distances (L, T) between members (L, n) with weights (L, T, n)."""
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
@@ -244,7 +244,7 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 
 @kernel
 def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
-    """Fill distances of L T = M S pairs of ensembles, in the order of the cases.
+    """Write the distances of L T = M S pairs of ensembles into ``out``, in the order of the cases.
 
     Members have shapes (L, n) and (M, p), and weights (L, T, n) and (M, S, p).
     """

@@ -1,7 +1,7 @@
 """Discrimination: how well forecasts separate cases with different outcomes.
 
-For probabilities of events, there are the ROC curve, its area, and the economic value. For whole
-forecasts and any observations, there is the generalised discrimination score.
+The ROC curve, its area and the economic value are for probabilities of events. The generalised
+discrimination score is for whole forecasts and any observations.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from xrecal.arrays.rows import as_rows, check_probability, double_blocks, locati
 from xrecal.typing import FloatArray, IntArray
 
 LEVEL_ROUNDING = 1e-9
-"""A probability that is below a level by at most this number still reaches the level, because sums
+"""A probability still reaches a level if it is below the level by at most this number, because sums
 of weights are rounded."""
 
 EVEN = 1e-12
-"""Odds that differ from even odds by less than this count as even, because sums of weights are
+"""A probability that differs from ½ by at most this number counts as ½, because sums of weights are
 rounded."""
 
 
@@ -61,14 +61,14 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
 
     Notes
     -----
-    Each pair consists of a case with the event and a case without it. The area is the share of
-    pairs in which the case with the event has the higher probability; a pair with equal
-    probabilities counts half [1]_. The area equals the trapezoidal area under the curve through all
-    probabilities. The influence of a case is :math:`(V_i - A) / r`. Here A is the area, and there
-    are two kinds of cases: with and without the event. :math:`V_i` is the share of right pairs
-    among the pairs of case i with cases of the other kind [2]_, and r is the share of cases of the
-    same kind as case i. For independent cases, the variance of the mean influence equals the
-    variance of DeLong et al., up to a relative error of order 1/n. For autocorrelated cases in
+    Each pair consists of a case with the event and a case without it. A pair is right if the case
+    with the event has the higher probability. The area is the share of right pairs; a pair with
+    equal probabilities counts half [1]_. The area equals the trapezoidal area under the curve
+    through all probabilities. The influence of a case is :math:`(V_i - A) / r`. Here A is the area.
+    There are two kinds of cases: with and without the event. :math:`V_i` is the share of right
+    pairs among the pairs that contain case i [2]_. The share r is the fraction of all cases that
+    are of the same kind as case i. For independent cases, the variance of the mean influence equals
+    the variance of DeLong et al., up to a relative error of order 1/n. For autocorrelated cases in
     order of time, :func:`~xrecal.arrays.standard_error` of the influence is the standard error of
     the area. The cost is O(n log n) per location. If the last axis holds cases of several places,
     the area also contains the differences between the climates of these places.
@@ -114,7 +114,7 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return ranks (L, n), from 1, of values that ``among`` marks; 0 for others.
+    """Return ranks (L, n), counted from 1, of values that ``among`` marks; other values get 0.
 
     Equal values get the mean of their ranks.
     """
@@ -138,7 +138,7 @@ def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
 def roc_curve(
     probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute hit and false alarm rates of users who act at given probabilities or above.
+    """Compute hit rates and false alarm rates of users who act if a probability reaches a level.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def roc_curve(
     hit_rate, false_alarm_rate : array of float64, shape (..., k)
         Share of the cases with the event in which users act, and share of the cases without the
         event in which users act. The rates are in [0, 1] and do not increase with the level. The
-        hit rate is NaN if no case has the event, and the false alarm rate if all cases have it.
+        hit rate is NaN if no case has the event. The false alarm rate is NaN if all cases have it.
 
     Raises
     ------
@@ -216,10 +216,10 @@ def economic_value(
     value, potential_value : array of float64, shape (..., k)
         Relative economic values, at most 1. The value is 1 for a perfect forecast, and 0 for the
         better of two rules: always protect, or never protect. It is negative if the forecast is
-        worse than this rule. ``value`` is for users who act if the probability is at least the
-        ratio ``cost_loss``. ``potential_value`` is for users who act if the probability is at least
-        the level that is best for these cases; ``potential_value`` is never negative. Both are NaN
-        if the event happens in none or all of the cases.
+        worse than the better rule. ``value`` is for users who act if the probability is at least
+        the ratio ``cost_loss``. ``potential_value`` is for users who act if the probability is at
+        least the level that is best for these cases; ``potential_value`` is never negative. Both
+        are NaN if the event happens in none or all of the cases.
 
     Raises
     ------
@@ -330,16 +330,18 @@ def generalised_discrimination(
     -----
     For two cases i and j with different observations, the forecasts predict which observation is
     larger. They predict that the observation of j is larger if a random member of j exceeds a
-    random member of i with more than even odds; equal members count half [2]_. The score is the
-    share of pairs with a right prediction; a pair with even odds counts half. The score ignores
-    pairs with equal observations. If observations are events, 0 or 1, and forecasts are single
-    numbers, the score is the area under the ROC curve [1]_. A monotone transform of all forecasts
-    does not change the score, so neither a bias nor a common error of the spread changes it.
+    random member of i with a probability above ½; equal members count half [2]_. The score is the
+    share of pairs with a right prediction; a pair with a probability of ½ counts half. The score
+    ignores pairs with equal observations. If observations are events, 0 or 1, and forecasts are
+    single numbers, the score is the area under the ROC curve [1]_. A monotone transform of all
+    forecasts does not change the score, so neither a bias nor a common error of the spread changes
+    it.
 
-    The influence of a case is the projection of a U statistic. It is twice the difference between
-    the number of right pairs of this case and the number expected from the score, divided by the
-    mean number of pairs of a case. The :func:`~xrecal.arrays.standard_error` of the influence, with
-    cases in order of time, allows for autocorrelation. The cost is O(n² m) per location.
+    The influence of a case is the projection of a U statistic. Take the number of right pairs of
+    the case, minus the number expected from the score. The influence is twice this difference,
+    divided by the mean number of pairs of a case. The :func:`~xrecal.arrays.standard_error` of the
+    influence, with cases in order of time, allows for autocorrelation. The cost is O(n² m) per
+    location.
 
     References
     ----------
@@ -358,8 +360,8 @@ def generalised_discrimination(
     observations, members = np.asarray(observations), np.asarray(members)
     if members.shape[:-1] != observations.shape or observations.ndim == 0:
         raise ValueError(
-            f"members have shape {members.shape}, but observations {observations.shape} need "
-            "members (..., n, m) of n cases"
+            f"members have shape {members.shape}, but observations have {observations.shape}; "
+            "give members (..., n, m) for n cases"
         )
     if weights is not None and (np.asarray(weights) < 0).any():
         raise ValueError("weights must not be negative")
@@ -384,7 +386,7 @@ def _by_value(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArr
         mass = np.where(np.isnan(members), 0.0, np.broadcast_to(given, members.shape))
     except ValueError:
         raise ValueError(
-            f"weights have shape {given.shape}, but members {members.shape}; give a weight each"
+            f"weights have shape {given.shape}, members have {members.shape}; give each a weight"
         ) from None
     x = np.where(mass > 0, members, np.inf)
     order = np.argsort(x, axis=-1)
@@ -406,7 +408,7 @@ def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, F
 def _fill_pairs(
     observations: Matrix, members: Cube, masses: Cube, right: OutMatrix, pairs: OutMatrix
 ) -> None:
-    """Fill the number of pairs (L, n) of each case, and the number of right pairs among them."""
+    """Write the number of pairs (L, n) of each case, and the number of right pairs among them."""
     n = observations.shape[1]
     for cell in range(observations.shape[0]):
         y, x, mass = observations[cell], members[cell], masses[cell]
