@@ -21,14 +21,14 @@ CAUTION = 0.5
 is too small does more harm than one that is too large."""
 
 LARGEST = 0.995
-"""Larger autocorrelations than this count as this value in :func:`block_lengths`."""
+""":func:`block_lengths` replaces larger autocorrelations by this value."""
 
 FEWEST_WAVES = 3
 """With fewer slow waves than this, the uncertainty of the mean cannot be estimated."""
 
 CLEAR = 2.58
-"""An autocorrelation is significant if it exceeds this number of standard errors. 0.5 % of
-independent series exceed it."""
+"""An autocorrelation is significant if it exceeds this number of standard errors. Of all
+independent series, 0.5 % exceed this limit."""
 
 
 def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE) -> IntArray:
@@ -52,9 +52,9 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
     -----
     The spectrum of a first-order autoregressive process with lag-1 autocorrelation :math:`\rho` is
     highest at frequency zero. At the frequency :math:`(1 - \rho) / \sqrt \rho` it has half of this
-    height. A serial test uses n / b - 1 slow cosine waves. Their highest frequency is
-    ``share`` times the frequency at half height, which determines b. With a share of 0.7, a
-    t-test at the level 5 % rejects a true hypothesis in about 6 % of the cases. An estimated
+    height. A serial test uses n / b - 1 slow cosine waves. Their highest frequency is ``share``
+    times the frequency at half height; this condition determines b. With a share of 0.7, a t-test
+    at the level 5 % rejects a true hypothesis with a probability of about 6 %. An estimated
     autocorrelation is too small on average. So the function adds the expected error, :math:`(1 + 3
     \rho) / n`, and half a standard error to it.
     """
@@ -104,8 +104,8 @@ def rotations(rng: np.random.Generator, n_resamples: int, n_waves: int) -> Float
 def dates_of(known: npt.NDArray[np.bool_], simultaneous: int) -> IntArray:
     """Return the number of the date of each known case; ``known`` (n,) marks known cases.
 
-    Each date has ``simultaneous`` successive cases. Only dates with known cases get a number, from
-    0 on.
+    ``simultaneous`` is the number of successive cases with the same date. Only dates with known
+    cases get a number; the numbers start at 0.
     """
     date = np.flatnonzero(known) // simultaneous
     return np.unique(date, return_inverse=True)[1].astype(np.int64)

@@ -118,7 +118,7 @@ def test_weighted_score_of_missing_values():
             r"but one minus the level is missing for 0.1, 0.8; .*: levels=\[0.5\]",
         ),
         ([0.9, 0.5, 0.8, 0.1], r"missing for 0.8; keep .*: levels=\[0.9, 0.5, 0.1\]"),
-        ([0.1, 0.9], "levels must hold the median, 0.5, got .* scores of single quantiles"),
+        ([0.1, 0.9], "levels must hold the median, 0.5, got .* use quantile_score for"),
         ([], "levels must hold the median"),
         ([0.1, 0.5, 0.5, 0.9], "levels must hold each level once, got"),
         ([10, 50, 90], "levels between 0 and 1, got .*; divide percentages by 100"),

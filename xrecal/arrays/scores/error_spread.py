@@ -1,4 +1,4 @@
-"""Error-spread score: how well mean, spread and skewness of forecasts predict their errors."""
+"""Error-spread score: how well the mean, spread and skewness of a forecast predict its error."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def error_spread(
     -------
     array of float64, shape (...)
         :math:`(s^2 - e^2 - e s g)^2 \ge 0` with the error e (mean minus observation), the standard
-        deviation s and the skewness g, in the fourth power of u; smaller is better. The score is
-        NaN if an input is NaN or the observation is infinite.
+        deviation s and the skewness g; smaller is better. The unit is u⁴. The score is NaN if an
+        input is NaN or the observation is infinite.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def error_spread(
     -----
     The score is proper [1]_. It is the squared difference between the squared error and its value
     predicted from the moments. The score contains the fourth power of the error, so a single large
-    error decides a mean over few cases.
+    error can dominate a mean over few cases.
 
     References
     ----------

@@ -26,9 +26,9 @@ def brier_score(
     thresholds : array_like, shape (k,) or (..., k)
         Thresholds, in the unit of the observations; the event is y > threshold.
     n_members : array_like, broadcast to ``observations``, optional
-        Number m of equally likely members. If it is given, p must be the share of members above the
-        threshold, and the function returns the fair score: the expected score if the ensemble had
-        infinitely many members.
+        Number m of equally likely members. If it is given, the function returns the fair score: the
+        expected score if the ensemble had infinitely many members. Then p must be the share of
+        members above the threshold.
 
     Returns
     -------
@@ -91,9 +91,9 @@ def ranked_probability_score(
     probabilities : array of float, shape (..., K - 1)
         Forecast probabilities that the observation exceeds an edge, in [0, 1].
     edges : array_like, shape (K - 1,) or (..., K - 1)
-        Edges that do not decrease, in the unit of the observations.
+        Edges in ascending order, in the unit of the observations; neighbouring edges may be equal.
     n_members : array_like, broadcast to ``observations``, optional
-        As in :func:`brier_score`, for the fair score.
+        Number of members for the fair score, as in :func:`brier_score`.
 
     Returns
     -------
@@ -105,11 +105,12 @@ def ranked_probability_score(
     Raises
     ------
     ValueError
-        If there is no edge, edges decrease, a probability is outside [0, 1], or shapes do not fit.
+        If there is no edge, if edges decrease, if a probability is outside [0, 1], or if shapes do
+        not fit.
 
     Notes
     -----
-    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. The category
+    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) would give the same score. The category
     between equal edges is empty, but the score counts both edges.
 
     References
@@ -132,7 +133,7 @@ def ranked_probability_score(
 
 
 def _fitting(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Broadcast values to a float64 array of a shape; raise ValueError if that is impossible."""
+    """Broadcast values to a float64 array of the given shape; raise ValueError if impossible."""
     given = np.asarray(values, np.float64)
     try:
         return np.broadcast_to(given, shape)

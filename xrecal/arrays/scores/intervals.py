@@ -14,8 +14,8 @@ from xrecal.typing import FloatArray, IntArray
 from .quantile_scores import quantile_score
 
 NEAR = 1e-6
-"""Two levels are partners if their sum differs from one by at most this; levels may have single
-precision."""
+"""Two levels are partners if their sum is 1 within this tolerance. The tolerance allows for levels
+in single precision."""
 
 
 class Coverage(NamedTuple):
@@ -53,8 +53,8 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
     -----
     Compare the share with the level of the interval. For n independent cases and a calibrated
     forecast, the standard deviation of the share is sqrt(level (1 - level) / n). An observation on
-    the end of an interval counts as inside. So intervals that end at a bound, such as no rain, have
-    a coverage above their level. The cost is O(n) per location.
+    the end of an interval counts as inside. So intervals that end at a bound, such as 0 for rain,
+    have a coverage above their level. The cost is O(n) per location.
 
     Examples
     --------
@@ -141,8 +141,8 @@ def weighted_interval_score(
     quantiles : array of float, shape (..., k)
         Forecast quantiles: the median and the ends of the intervals.
     levels : array of float, shape (k,)
-        Different levels of the quantiles in [0, 1], in any order: ½, and pairs of levels that add
-        up to one.
+        Levels of the quantiles in [0, 1], all different, in any order: ½, and pairs of levels that
+        add up to 1.
 
     Returns
     -------
@@ -160,9 +160,9 @@ def weighted_interval_score(
 
     Notes
     -----
-    The function computes twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels,
-    which gives the same score. It does not sort quantiles that are in the wrong order. For many
-    equally spaced levels, the score is close to the CRPS.
+    The function computes the same score in another way: as twice the mean of
+    :func:`~xrecal.arrays.quantile_score` over the levels. It does not sort quantiles that are in
+    the wrong order. For many equally spaced levels, the score is close to the CRPS.
 
     References
     ----------
@@ -192,18 +192,18 @@ def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
     kept = ", ".join(f"{level:g}" for level in levels[paired])
     if not middle.any():
         raise ValueError(
-            f"levels must hold the median, 0.5, got {levels}; without it there are "
-            "scores of single quantiles, quantile_score, and of intervals, interval_score"
+            f"levels must hold the median, 0.5, got {levels}; without the median, "
+            "use quantile_score for single quantiles, or interval_score for intervals"
         )
     alone = ", ".join(f"{level:g}" for level in levels[~paired])
     raise ValueError(
         f"levels must be symmetric about 0.5, but one minus the level is missing for {alone}; "
-        f"keep those that have partners: levels=[{kept}]"
+        f"keep the levels that have partners: levels=[{kept}]"
     )
 
 
 def has_partner(levels: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark levels (k,) that have a partner: one minus the level is a level, too."""
+    """Mark levels (k,) with a partner; the partner of a level is one minus this level."""
     apart = np.abs(levels[:, np.newaxis] + levels - 1.0)
     return np.asarray((apart <= NEAR).any(axis=-1))
 

@@ -50,11 +50,12 @@ def log_score(
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, without a unit, with the density in 1/u.
-        The score may be negative; smaller is better. If all members are equal, or if there is only
-        one, they are a point mass: the score is NaN if the observation equals this value, else inf.
-        The score is also NaN if the observation is not finite, if all members are missing, if a
-        weight is NaN, or if an infinite member has positive weight.
+        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, with the density in 1/u. The score has
+        no unit and may be negative; smaller is better. If all members are equal, or if there is
+        only one member, the forecast is a point mass. The score is then NaN if the observation
+        equals this value, and inf otherwise. The score is also NaN if the observation is not
+        finite, if all members are missing, if a weight is NaN, or if an infinite member has
+        positive weight.
 
     Raises
     ------
@@ -66,10 +67,10 @@ def log_score(
     The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the standard deviation
     s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, the bandwidth
     depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective
-    number of members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is
-    the mean of the quantiles at all levels in a range of width 1/m around its level [3]_. With
-    equal weights, these are the number of members, the sample standard deviation and the usual
-    quartiles, interpolated between members.
+    number of members, and :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`. A quartile is
+    the mean of the quantiles at all levels in a range of width 1/m around the level of the quartile
+    [3]_. With equal weights, these are the number of members, the sample standard deviation and the
+    usual quartiles, interpolated between members.
 
     The score depends on the bandwidth, most of all for small ensembles and for observations outside
     the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the
@@ -122,11 +123,11 @@ def quantile_log_score(
     -------
     array of float64, shape (...)
         :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the two neighbouring quantiles
-        z, at the levels τ, that enclose the observation. The score has no unit, with the density in
-        1/u, and may be negative; smaller is better. It is inf for an observation below or above all
-        quantiles. It is NaN if several quantiles equal the observation, if the observation or a
-        quantile is infinite, if the observation is missing, or if there are fewer than two
-        quantiles.
+        z, at the levels τ, that enclose the observation. With the density in 1/u, the score has no
+        unit. It may be negative; smaller is better. The score is inf for an observation below or
+        above all quantiles. The score is NaN if several quantiles equal the observation, if the
+        observation or a quantile is infinite, if the observation is missing, or if there are fewer
+        than two quantiles.
 
     Raises
     ------
@@ -137,10 +138,10 @@ def quantile_log_score(
     -----
     The density is the slope of a CDF that is linear between quantiles, as in
     :func:`~xrecal.arrays.quantile_pit`. The quantiles do not show where the mass beyond the
-    outermost levels lies. So every observation beyond the outermost quantiles has the score inf;
-    give levels near 0 and 1. An observation that equals one quantile belongs to the interval above
-    this quantile, or to the interval below if it is the highest quantile. The function first sorts
-    quantiles that are in the wrong order. The cost is O(m log m) per forecast.
+    outermost levels lies. So every observation beyond the outermost quantiles has the score inf. To
+    avoid this, give levels near 0 and 1. An observation that equals one quantile belongs to the
+    interval above this quantile, or to the interval below if this quantile is the highest. The
+    function first sorts quantiles that are in the wrong order. The cost is O(m log m) per forecast.
 
     References
     ----------
@@ -202,8 +203,8 @@ def normal_log_score(
     Returns
     -------
     ndarray of float64, shape (...)
-        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, without a unit, with the
-        density in 1/u. The score may be negative; smaller is better. A component of scale 0 is a
+        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, with the density in 1/u.
+        The score has no unit and may be negative; smaller is better. A component of scale 0 is a
         point mass and adds no density. If all components have scale 0, the score is inf. If the
         location of a component of scale 0 equals the observation, the score is NaN. It is also NaN
         if an input is missing or the observation is infinite.
@@ -284,9 +285,9 @@ def censored_normal_log_score(
 
     Notes
     -----
-    A mean that leaves out NaN does not count observations on a bound, so it does not judge the
-    probability that the forecast gives to a bound. :func:`~xrecal.arrays.censored_normal_crps`
-    judges it, too.
+    A mean score that leaves out NaN does not count observations on a bound. So this mean does not
+    judge the probability that the forecast gives to a bound. The mean of
+    :func:`~xrecal.arrays.censored_normal_crps` judges this probability, too.
 
     Examples
     --------
@@ -305,7 +306,7 @@ def _fill_log_scores(
 ) -> None:
     """Compute scores (L, T) of ensembles with members (L, n) and weights (L, T, n).
 
-    ``order`` (L, n) has the positions of the members in ascending order.
+    ``order`` (L, n) has the positions of the members, from the lowest member to the highest.
     """
     values, shares = np.empty(support.shape[1]), np.empty(support.shape[1])
     for cell in range(support.shape[0]):

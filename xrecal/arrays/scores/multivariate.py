@@ -24,8 +24,8 @@ def energy_score(
     members : array of float, shape (..., d, m)
         Members, along the last axis; the leading axes broadcast with the axes of the observations.
     weights : array of float, shape (..., m), optional
-        Weights >= 0; each member has one weight for all places. The function normalises them; equal
-        by default.
+        Weights >= 0, equal by default; each member has one weight for all places. The function
+        normalises the weights.
 
     Returns
     -------
@@ -43,8 +43,8 @@ def energy_score(
     -----
     A place is usable if its observation is known and at least one member has a value there. A
     member is usable if it has values at all usable places. If two forecasts are missing at
-    different places, their scores are not comparable: first set both to NaN wherever one is
-    missing. The cost is O(m² d) per case.
+    different places, their scores are not comparable: first set both forecasts to NaN wherever one
+    of them is missing. The cost is O(m² d) per case.
 
     References
     ----------
@@ -142,7 +142,7 @@ def _score(
 
 @inner
 def _places(observed: Any, members: Any, used: Any) -> int:
-    """Write the positions of usable places to ``used``; return how many there are."""
+    """Write the positions of usable places to ``used``; return their number."""
     n = 0
     for j in range(observed.size):
         given = False
@@ -156,7 +156,7 @@ def _places(observed: Any, members: Any, used: Any) -> int:
 
 @inner
 def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
-    """Write normalised weights, or 0 for unusable members; return True if one is usable."""
+    """Write normalised weights, or 0 for unusable members; return True if a member is usable."""
     total = 0.0
     for i in range(weights.size):
         complete = True

@@ -51,8 +51,8 @@ def quantile_score(
     Notes
     -----
     Twice the integral of the score over all levels is the CRPS. Twice the mean score over the
-    levels (i - ½) / k is the CRPS of an ensemble whose members are the k quantiles. As in
-    scikit-learn, scores and scoringrules, the score itself has no factor 2.
+    levels (i - ½) / k is the CRPS of an ensemble whose members are the k quantiles. As in the
+    packages scikit-learn, scores and scoringrules, the score itself has no factor 2.
 
     References
     ----------
@@ -101,8 +101,8 @@ def quantile_weighted_crps(
     array of float64, shape of ``observations``
         :math:`\int_0^1 2 (1\{y \le q_\tau\} - \tau)(q_\tau - y) \, v(\tau) \, d\tau \ge 0` in the
         unit of the members, smaller is better. The score is NaN where :func:`~xrecal.arrays.crps`
-        is NaN. With the scores of these weightings, the CRPS is tails + 4 center, and also upper +
-        lower + 2 center.
+        is NaN. The CRPS is the score with "tails" plus 4 times the score with "center". It is also
+        the sum of the scores with "upper" and "lower", plus 2 times the score with "center".
 
     Raises
     ------
@@ -113,7 +113,7 @@ def quantile_weighted_crps(
     -----
     The function computes the score exactly, by integration by parts: :math:`\int_{-\infty}^y
     P(F(z)) \, dz + \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau)
-    \, d\tau` and with :math:`\bar P`, the same integral with :math:`v(1 - \tau)` instead of
+    \, d\tau`. Here :math:`\bar P` is the same integral with :math:`v(1 - \tau)` instead of
     :math:`v(\tau)`. The cost is O(n log n) per forecast, or O(n) if forecasts share members.
 
     References
@@ -167,7 +167,7 @@ def _fill_weighted_crps(
     """Fill scores (L, T) of forecasts with members (L, n) and weights (L, T, n).
 
     The function goes through the members from both ends to the observation. Each sum of weights
-    starts in a tail, so a small probability keeps its digits.
+    starts in a tail, so a small probability keeps full precision.
     """
     n = support.shape[1]
     z = np.empty(n)

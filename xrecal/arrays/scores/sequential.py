@@ -17,8 +17,8 @@ MOST = 0.5
 """Largest bet: one case lowers the e-value by at most this share."""
 
 PSEUDO_SQUARES = 1.0
-"""Initial value of the sum of squares that limits the bets. Ten cases whose gain is a third of its
-bound add about as much."""
+"""Initial value of the sum of squares that limits the bets. Ten cases, each with a gain of a third
+of its bound, add about this value."""
 
 
 def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) -> FloatArray:
@@ -30,7 +30,7 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
         Score of the reference minus score of the forecast, in successive cases. A missing case
         (NaN) does not change the evidence.
     bound : array of float, shape (..., n)
-        Largest possible size of the gain of each case; it must be known when both forecasts are
+        Largest possible absolute gain of each case; it must be known when both forecasts are
         issued. For the CRPS, it is twice the Wasserstein distance between the two forecasts,
         :math:`2 \int |F - G|`. The function leaves out cases with a bound of 0.
     lag : int or array of int, shape (...)
@@ -39,9 +39,9 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
     Returns
     -------
     array of float64, shape (..., n)
-        E-values, at least 0. If the forecast is never better than the reference (expected gain at
-        most 0 at each issue), the probability that any e-value reaches :math:`1/\alpha` is at most
-        :math:`\alpha`. All e-values are NaN if there is no case.
+        E-values, at least 0. If the forecast is never better than the reference (its expected gain
+        is at most 0 whenever it is issued), the probability that any e-value reaches
+        :math:`1/\alpha` is at most :math:`\alpha`. All e-values are NaN if there is no case.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
     -----
     The e-values are products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain divided by
     its bound [1]_. The bet :math:`\lambda_t` is the sum of past :math:`x`, divided by one plus the
-    sum of their squares, and limited to the range from 0 to 1/2. Lags work as in
+    sum of past :math:`x^2`, and limited to the range from 0 to 1/2. Lags work as in
     :func:`xrecal.arrays.calibration_e_values`. The cost is O(h n) per location, with the lag h.
 
     References

@@ -27,7 +27,7 @@ class Skill(NamedTuple):
     """Skill (...) of a forecast, with its uncertainty."""
 
     skill: FloatArray
-    """Skill: 1 is perfect, 0 as good as the reference, below 0 worse"""
+    """Skill: 1 is perfect, 0 is as good as the reference, a negative skill is worse"""
     standard_error: FloatArray
     """Standard error of the skill"""
     p_value: FloatArray
@@ -74,12 +74,13 @@ def skill_score(
 
     Notes
     -----
-    The standard error is the standard error of the mean of :math:`s - (\bar s / \bar r) \, r` under
-    serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is
-    the delta method for a ratio of means. It is accurate only if the mean score of the reference is
-    accurate. The interval is the skill plus and minus a number of standard errors. This number is
-    the quantile of Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the
-    standard error. The interval is NaN if there are too few cases for their serial dependence.
+    The function computes the standard error of the mean of :math:`s - (\bar s / \bar r) \, r` under
+    serial dependence (:func:`~xrecal.arrays.standard_error`), and divides it by :math:`\bar r`.
+    This is the delta method for a ratio of means. The result is accurate only if the mean score of
+    the reference is accurate. The interval is the skill plus and minus a number of standard errors.
+    This number is the quantile of Student's t at level (1 + ``level``) / 2, with the degrees of
+    freedom of the standard error. The interval is NaN if the serial dependence is too strong for
+    the number of cases.
 
     Examples
     --------
@@ -141,8 +142,8 @@ def diebold_mariano(
         Mean divided by its standard error, with the sign of the mean, and the two-sided p-value of
         Student's t. If all differences are zero, the statistic is 0 and the p-value is 1. If all
         differences are equal but not zero, the statistic is infinite and the p-value is 0. Both are
-        NaN with fewer than 3 cases, with an infinite difference, or with too few cases for their
-        dependence.
+        NaN with fewer than 3 cases or clusters, with an infinite difference, or if the dependence
+        is too strong for the number of cases.
 
     Raises
     ------
@@ -160,13 +161,14 @@ def diebold_mariano(
 
     and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. If the
     dependence of cases lasts longer, b is larger, and there are fewer degrees of freedom. With b =
-    1, the test is the t-test. The estimate of b assumes a first-order autoregressive process: it is
-    9 at an autocorrelation of 0.6, and 43 at 0.9. If :math:`\nu` is below 3, the p-value is NaN.
+    1, the test is the t-test. The estimate of b assumes a first-order autoregressive process: b is
+    9 at an autocorrelation of 0.6, and 43 at 0.9. The p-value is NaN if :math:`\nu` is below 3 for
+    an estimated b above 1, or below 1 for a given b.
 
     With a lag, the long-run variance is a sum of autocovariances at the distances k, with the
     weights :math:`1 - k / (\mathrm{lag} + 1)`. As in [3]_, the function corrects the bias that this
     sum has for independent differences; t has n - 1 degrees of freedom. Under strong dependence,
-    these p-values are too small. With clusters, the variance is computed from the sums of
+    these p-values are too small. With clusters, the function computes the variance from the sums of
     deviations in each cluster, and t has one degree of freedom less than the number of clusters.
 
     Each location has its own test, so with many locations some tests reject by chance. The cost is
@@ -210,15 +212,15 @@ def standard_error(
 ) -> FloatArray:
     """Compute the standard error of the mean of autocorrelated scores.
 
-    Parameters and errors are as in :func:`diebold_mariano`, which has the formula. The scores may
-    be differences, or scores of a single forecast.
+    Parameters and exceptions are as in :func:`diebold_mariano`, and its Notes have the formula. The
+    scores may be differences, or scores of a single forecast.
 
     Returns
     -------
     array of float64, shape (...)
         Standard error in the unit of the scores: 0 if all scores are equal, NaN with fewer than 3
-        scores or with an infinite score. If there are too few cases for their dependence, the
-        function uses 3 cosine transforms, and the standard error is too small.
+        scores or with an infinite score. If the dependence is too strong for the number of cases,
+        the function uses 3 cosine transforms, and the standard error is too small.
 
     Examples
     --------
@@ -229,7 +231,7 @@ def standard_error(
 
 
 class _Dependence(NamedTuple):
-    """How cases depend on each other; if all fields are None, tests estimate a block length."""
+    """Dependence between cases; if all fields are None, tests estimate a block length."""
 
     lag: int | None = None
     block_length: int | None = None
@@ -295,8 +297,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Notes
     -----
     The results of "bh" and "by" are as in :func:`scipy.stats.false_discovery_control` over all
-    tests. Without adjustment, a perfect forecast is rejected at the level 5 % on 5 % of a map [3]_.
-    The cost is O(N log N) for N tests.
+    tests. Without adjustment, tests at the level 5 % reject a perfect forecast on 5 % of a map
+    [3]_. The cost is O(N log N) for N tests.
 
     References
     ----------
@@ -360,7 +362,7 @@ def mean_of_cases(scores: FloatArray) -> FloatArray:
 
 
 class _Series(NamedTuple):
-    """Known scores of L locations, in units of the largest absolute score of the location.
+    """Known scores of L locations, in units of the largest absolute score of each location.
 
     This unit avoids overflow and underflow of squares. If all scores of a location are equal, they
     are exactly 1 or -1 in this unit, so their deviations are exactly zero.
@@ -411,7 +413,7 @@ def _mean_error(
 ) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of means (L,), in the unit of the series, and degrees of freedom.
 
-    Degrees of freedom are NaN if there are too few cases for their dependence.
+    Degrees of freedom are NaN if the dependence is too strong for the number of cases.
     """
     if how.lag is not None:
         error, freedom = _bartlett_error(series, how.lag + 1), series.n_known - 1.0
@@ -475,9 +477,9 @@ def _cluster_error(
 def _long_run_variance(deviation: FloatArray, n: IntArray, b: IntArray) -> FloatArray:
     """Return the Bartlett estimate (L,): mean square of the sums over b successive deviations.
 
-    Windows of b successive cases slide over the series and beyond its ends. Two cases k apart are
-    together in b - k windows; this gives the weights. The function computes sums over windows as
-    differences of running totals, in O(n) for any b.
+    Windows of b successive cases slide over the series and beyond its ends. Two cases at the
+    distance k share b - k windows, so their product has the weight 1 - k / b. The function computes
+    sums over windows as differences of running totals, in O(n) for any b.
     """
     total = _running_total(deviation)
     last = deviation.shape[1]

@@ -39,7 +39,7 @@ def spread_skill(
     bins: int = 10,
     n_members: npt.ArrayLike | None = None,
 ) -> SpreadSkill:
-    r"""Compare the spread of forecasts with their errors, over all cases and by spread.
+    r"""Compare the spread of forecasts with their errors, over all cases and in bins of spread.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def spread_skill(
 
 
 def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
-    """Return the factor (m + 1) / (m - 1) of variances (..., n); NaN for m below 2.
+    """Return the factor (m + 1) / (m - 1) for variances (..., n); NaN for m below 2.
 
     Without ``n_members`` the factor is 1.
     """

@@ -1,1 +1,1 @@
-"""Shared fits: one fit to the cases of many places, which stores sums over cases, not the cases."""
+"""Shared fits: one fit to the cases of many places; it stores sums over cases, not the cases."""

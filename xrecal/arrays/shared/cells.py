@@ -1,4 +1,7 @@
-"""Distributions on a grid of thresholds: the mean of the CDF between each two thresholds (cell)."""
+"""Distributions on a grid of thresholds: the mean of the CDF in each cell.
+
+A cell is the range between two neighbouring thresholds.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +34,16 @@ def error_grid(
     errors : array of float, shape (n,)
         A sample of the errors, in any unit u; the function ignores values that are not finite.
     extremes : tuple of float, optional
-        In u, smallest and largest error of all cases; by default those of the sample.
+        Smallest and largest error of all cases, in u; by default, of the sample.
     quantiles : int
         Number of quantiles of the sample, at the levels (j + ½) / quantiles.
 
     Returns
     -------
     array of float64, shape (T,)
-        In u, ascending strictly: the quantiles, the extremes, and up to ten points on each side
-        between an extreme and the outermost quantile. Distances of these points from the median
-        grow geometrically.
+        Thresholds in u, strictly ascending: the quantiles, the extremes, and on each side up to ten
+        points between the extreme and the outermost quantile. Distances of these points from the
+        median grow geometrically.
 
     Raises
     ------
@@ -60,8 +63,8 @@ def error_grid(
     )
     if not low < high or known.size < 2:
         raise NothingToLearnError(
-            f"a grid needs errors that differ, found {known.size} between {low:g} and {high:g}; "
-            "issue the climatology of errors instead"
+            f"a grid needs errors that differ, found {known.size} errors from {low:g} to {high:g}"
+            "; issue the climatology of errors instead"
         )
     levels = (np.arange(quantiles) + 0.5) / quantiles
     inner = np.quantile(known, levels)
@@ -92,7 +95,7 @@ def cell_averages(
     values : array of float, shape (n, m)
         Members, in the unit u of the grid; NaN marks a missing member.
     grid : array of float, shape (T,)
-        Thresholds, ascending strictly.
+        Thresholds, strictly ascending.
     weights : array of float, shape (n, m), optional
         Weights of the members (>= 0), which the function normalises over each row; equal by
         default.
@@ -110,9 +113,9 @@ def cell_averages(
 
     Notes
     -----
-    The result is the function nearest to the CDF, in L², of all functions that are constant in each
-    cell. As a CDF, it has the same mean as the values if all values are within the grid. The time
-    is O(m log T + T) per row.
+    Of all functions that are constant in each cell, the result is nearest to the CDF in L². If all
+    values are within the grid, the distribution with this CDF has the same mean as the values. The
+    time is O(m log T + T) per row.
 
     Examples
     --------
@@ -125,9 +128,7 @@ def cell_averages(
         raise ValueError(f"grid needs two thresholds or more that ascend, got shape {t.shape}")
     w = np.ones_like(x) if weights is None else np.ascontiguousarray(weights, np.float64)
     if x.ndim != 2 or w.shape != x.shape:
-        raise ValueError(
-            f"values need shape (n, m) and weights the same, got {x.shape} and {w.shape}"
-        )
+        raise ValueError(f"values and weights need one shape (n, m), got {x.shape} and {w.shape}")
     out = np.empty((x.shape[0], t.size - 1))
     fill_cells(x, w, t, out)
     return out

@@ -1,4 +1,4 @@
-"""Coordinates of cases; the distance of the coordinates of two cases gives their similarity."""
+"""Coordinates of cases; the similarity of two cases follows from the distance between them."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Coordinates(NamedTuple):
         Returns
         -------
         array of float64, shape (n, d)
-            NaN in a row without members, or with an unknown feature that has a weight.
+            A row is NaN if the forecast has no members, or if a feature with a weight is unknown.
 
         Raises
         ------
         ValueError
-            If the number of features differs from that of the fit.
+            If the number of features differs from the number in the fit.
         """
         if features.shape != (len(shapes), self.middle.size):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Properties of places: a field (smooth function of their features), plus an unexplained part."""
+"""Properties of places, as a field (smooth function of features) plus an unexplained part."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Field(NamedTuple):
     def at(self, features: FloatArray) -> FloatArray:
         """Return values (P,) at places with features (P, k).
 
-        At a place with an unknown feature, the value is the constant.
+        At a place with an unknown feature, the value is the constant of the field.
         """
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
@@ -158,7 +158,7 @@ def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
     """Return three results: values minus their median, the median, and the variance.
 
-    The function limits outliers in the first result, and computes the variance from it.
+    The function limits outliers in the first result, and computes the variance from this result.
     """
     offset = float(np.median(values))
     apart = values - offset

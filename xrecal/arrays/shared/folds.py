@@ -1,7 +1,7 @@
-"""Folds of dates, and their parts.
+"""Folds of dates, and the parts that make up each fold.
 
-The training sums of a fold are the sums over its training cases. They are the total of the sums
-over some parts of the record.
+The training sums of a fold are the sums over its training cases. A function that needs them adds up
+the sums over some parts of the record.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Folds(NamedTuple):
 
     @property
     def earlier(self) -> FloatArray:
-        """Return the factors (F, G) of the parts, for the sums over all folds before each fold."""
+        """Return the factors (F, G) of parts that give sums over all folds before each fold."""
         later = self.of_part >= np.arange(len(self.learned))[:, np.newaxis]
         return np.where(later, 0.0, self.learned)
 
@@ -45,7 +45,7 @@ class Folds(NamedTuple):
         return np.tensordot(own.astype(np.float64), parts, 1)
 
     def pairs(self, parts: Sequence[Sums]) -> list[tuple[Sums, Sums]]:
-        """Return training and held-out sums of each fold that has both kinds of cases."""
+        """Return training sums and held-out sums of each fold that has both kinds of cases."""
         both = (
             (some_of(parts, learned), some_of(parts, self.of_part == f))
             for f, learned in enumerate(self.learned)
@@ -81,8 +81,8 @@ def parts_of(
         Ascending positions (n,) of the cases, and the gap in the same unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
-        Weights of the cases. The function scales the training sums of each fold, so that the newest
-        training case has the weight of the newest case of the record.
+        Weights of the cases. The function scales the training sums of each fold, so that its newest
+        training case has the same weight as the newest case of the record.
 
     Returns
     -------

@@ -39,9 +39,9 @@ class HeldOut:
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Return quantiles (2, n, q) at levels (q,) in [0, 1], for cases at places of the fit.
 
-        The first quantiles are from the fit without the fold of the case, the second from the fit
-        to earlier folds. Quantiles are NaN if there is no such fit, or if a forecast has no
-        members.
+        Along the first axis, the first quantiles are from the fit without the fold of the case, and
+        the second quantiles are from the fit to earlier folds. Quantiles are NaN if there is no
+        such fit, or if a forecast has no members.
         """
         fold = self.folds.of_part[cases.part]
         found = np.full((2, fold.size, levels.size), np.nan)
@@ -55,7 +55,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class InTime:
-    """Fits to earlier dates: those that were available when past forecasts were issued."""
+    """Fits to earlier dates: the fits that were available when past forecasts were issued."""
 
     fits: tuple[Shared | None, ...]
     number: IntArray
@@ -88,7 +88,7 @@ def hold_out(
     law_sums: PartSums,
     usual: FloatArray = NO_PREDICTORS,
 ) -> HeldOut:
-    """Compute fits without each fold of dates, from the sums of the passes of a fit.
+    """Compute fits that each hold out one fold of dates, from the sums of a fit to all cases.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ def hold_out(
     Returns
     -------
     HeldOut
-        F fits without one fold each, and F fits to earlier folds. Each fit learns the centres and
-        spreads of places, the fields of features and the distribution of errors without the fold
-        that it holds out. It takes the regression, scales of features, landmarks, the grid and the
-        ridge from the fit to all cases.
+        F fits that each hold out one fold, and F fits to earlier folds. Each fit learns the centres
+        and spreads of places, the fields of features and the distribution of errors from its own
+        cases alone. It takes the regression, scales of features, landmarks, the grid and the ridge
+        from the fit to all cases.
 
     Notes
     -----

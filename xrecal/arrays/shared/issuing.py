@@ -14,8 +14,8 @@ from .places import fit_places, place_sums
 
 BEYOND = 0.2
 """Distance beyond a past range at which the novelty is ½, as a share of the width of this range.
-The ranges are those of past ensemble means, spreads and values of a covariate. With the share 0.2,
-the novelty agrees with that of a CKME, which compares whole forecasts."""
+Ensemble means, spreads and each covariate have a past range. With the share 0.2, the novelty agrees
+with the novelty of a CKME, which compares whole forecasts."""
 
 
 class Issued(NamedTuple):
@@ -51,7 +51,7 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
         number -1.
     features : array of float, shape (n, k)
         Features of the places of the cases. For a place of the fit, the function uses the features
-        in the fit instead.
+        that the fit stores.
     levels : array of float, shape (q,)
         Levels in [0, 1].
 
@@ -59,9 +59,10 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
     -------
     Issued
         Quantiles in the unit of the variable, and novelty from 0 to 1. Both are NaN if a forecast
-        has no members, or if a covariate or feature with a weight is unknown. The novelty grows
-        with the distance of ensemble mean, spread and covariates beyond their past ranges. At a new
-        place it also grows with the distance of its features from those of known places.
+        has no members, or if a covariate or feature with a weight is unknown. The novelty grows the
+        farther the ensemble mean, spread and covariates are outside their past ranges. At a new
+        place, it also grows with the distance of the features of this place from the features of
+        known places.
     """
     n = cases.place.size
     quantiles, novelty = np.full((n, levels.size), np.nan), _beyond(fit, cases)

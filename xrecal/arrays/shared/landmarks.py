@@ -12,8 +12,8 @@ from xrecal.typing import FloatArray
 
 MAX_RANK = 1000
 TOLERANCE = 1e-6
-"""Landmarks suffice if no residual exceeds this number. The residual of a case is the part of its
-similarity to itself, 1, that the landmarks do not explain."""
+"""Landmarks suffice if no residual exceeds this number. A case has the similarity 1 to itself; its
+residual is the part of this 1 that the landmarks do not explain."""
 
 
 class Landmarks(NamedTuple):
@@ -50,7 +50,7 @@ class Landmarks(NamedTuple):
 def choose_landmarks(
     placed: FloatArray, max_rank: int = MAX_RANK, tolerance: float = TOLERANCE
 ) -> Landmarks:
-    """Choose landmarks in a sample of cases, by pivoted Cholesky of their kernel matrix.
+    """Choose landmarks in a sample, by pivoted Cholesky decomposition of its kernel matrix.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def choose_landmarks(
 
     Notes
     -----
-    The time is O(n r² + n r d), the memory O(n r). Each step takes the case with the largest
-    residual.
+    The time is O(n r² + n r d), the memory O(n r). Each new landmark is a case whose residual is at
+    or near the largest residual.
 
     References
     ----------

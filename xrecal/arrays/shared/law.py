@@ -18,8 +18,8 @@ from .landmarks import Landmarks
 from .sums import BLOCK, Sums
 
 RIDGES = np.logspace(-8, 0, 17)
-"""Ridges to try: two per decade, because the loss hardly changes from one to the next. With far
-more cases than landmarks, the best ridge is below 1e-6."""
+"""Ridges to try: two per power of 10, because the loss hardly changes from one ridge to the next.
+With far more cases than landmarks, the best ridge is below 1e-6."""
 
 
 class SharedLaw(NamedTuple):
@@ -36,8 +36,8 @@ class SharedLaw(NamedTuple):
     """(r, J) coefficients. To get the signed CDF of a case, multiply its similarities to the
     landmarks by these coefficients, and add ``average``"""
     share: FloatArray
-    """(r,) coefficients. To get the share of similar cases in the CDF of a case (the sum of its
-    signed weights), multiply its similarities to the landmarks by these coefficients"""
+    """(r,) coefficients. Multiply the similarities of a case to the landmarks by these coefficients
+    to get the share of similar cases in its CDF (the sum of its signed weights)"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
@@ -56,7 +56,7 @@ class SharedLaw(NamedTuple):
         """Return probabilities (n, J + 1) of the thresholds, for cases (n, d).
 
         Of all CDFs on the grid, the CDF of these probabilities is nearest to the signed CDF in L².
-        If a coordinate of a case is NaN, its probabilities are NaN.
+        If a coordinate of a case is NaN, the probabilities of the case are NaN.
         """
         out = np.empty((len(placed), self.grid.size))
         for first in range(0, len(placed), BLOCK):
@@ -89,7 +89,7 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
 def ridge_losses(
     parts: Sequence[Sums], grid: FloatArray, folds: Folds, ridges: FloatArray = RIDGES
 ) -> FloatArray:
-    r"""Compute the mean CRPS of held-out cases for each ridge, from sums over these cases alone.
+    r"""Compute the mean CRPS of held-out cases for each ridge, from sums over parts of the record.
 
     Parameters
     ----------
@@ -116,10 +116,10 @@ def ridge_losses(
 
     Notes
     -----
-    F is constant in a cell, so the integral over the cell is :math:`F^2 - 2 F a + a` times its
-    width, where a is the average of :math:`1\{e \le t\}` in the cell. The sum of these integrals
-    over cases follows from ``parts``. The function takes one eigendecomposition and O(r² J) per
-    fold, and O(r²) per ridge.
+    F is constant in a cell, so the integral over the cell is :math:`F^2 - 2 F a + a` times the
+    width of the cell, where a is the average of :math:`1\{e \le t\}` in the cell. The sum of these
+    integrals over cases follows from ``parts``. For each fold, the function needs one
+    eigendecomposition and O(r² J) time, plus O(r²) time for each ridge.
     """
     losses, weights = fold_losses(folds.pairs(parts), grid, ridges)
     return np.asarray(weights @ losses / weights.sum())

@@ -1,6 +1,6 @@
 """A distribution of errors ("law") for a network of places, learned in two passes over cases.
 
-Both passes compute sums over cases. The first pass sums the numbers that each place needs for its
+Both passes compute sums over cases. The first pass computes the sums that each place needs for its
 own centre and spread. The second pass learns the law of errors around these centres, for all places
 together. A case never helps to learn its own centre: for places with a record, the passes leave out
 folds of dates; for places without a record, they leave out folds of places. There are two laws,
@@ -34,8 +34,8 @@ from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0
-"""Each end of the grid of thresholds is this many times as far from the median of a sample as the
-smallest or largest value of the sample."""
+"""Factor by which the ends of the grid of thresholds are farther from the median of a sample than
+the smallest and largest value of the sample."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
 """Distributions of n cases: centres (n,), scales (n,), and weights (n, J + 1) of the thresholds of
@@ -52,8 +52,8 @@ class Cases(NamedTuple):
     place: IntArray
     """(n,) number of the place"""
     part: IntArray
-    """(n,) number of the part of the record that the date belongs to. A part is a fold, or with
-    gaps a piece of a fold"""
+    """(n,) number of the part of the record that the date belongs to. A part is a fold or, if there
+    are gaps, a piece of a fold"""
     covariates: FloatArray
     """(n, q) covariates that are known when a forecast is issued, without features of the place"""
     weight: FloatArray
@@ -73,7 +73,7 @@ class Standards(NamedTuple):
 
     pooled: Pooled
     corrections: Corrections
-    """(F P,) corrections: those of all P places for the first fold, then for the second etc."""
+    """(F P,) corrections: all P places for the first fold, then all P for the second fold, etc."""
     features: FloatArray
     """(P, k)"""
     n_places: int
@@ -83,7 +83,7 @@ class Standards(NamedTuple):
     """(P,) fold of each place, if the folds hold out places; None if they hold out dates"""
 
     def part_of(self, cases: Cases) -> IntArray:
-        """Return the part (n,) of each case: by its date, or by its place in folds of places."""
+        """Return the part (n,) of each case, by date, or by place if the folds hold out places."""
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:

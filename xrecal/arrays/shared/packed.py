@@ -81,10 +81,10 @@ class Entry(NamedTuple):
     ``sums`` or ``fields``, the values are two arrays"""
     for_updates: bool = False
     whole: bool = False
-    """True if the numbers are counts"""
+    """True if the values are whole numbers"""
 
     def values(self, fit: Shared) -> Any:
-        """Return the values of a fit: an array, or for two laws or fields a list of two arrays."""
+        """Return the values of a fit: an array, or a list of two arrays for two laws or fields."""
         if not isinstance(self.of, str):
             return self.of(fit)
         first, _, rest = self.of.partition(".")
@@ -95,7 +95,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """Return whether the entry has two arrays: of both laws of errors, or of both fields."""
+        """Return True if the entry has two arrays: one per law of errors, or one per field."""
         return self.dims[0] in ("law", "field")
 
 
@@ -114,8 +114,8 @@ _SQUARE = (*_OF_LANDMARK, "landmark_")
 
 ENTRIES: dict[str, Entry] = {
     "regression": Entry(
-        "regression that all places share: a, b, c, d, level, width, kurtosis, "
-        "and the mean of one over the number of members",
+        "regression that all places share: a, b, c, d, level, width, kurtosis, mean of 1 / number "
+        "of members, mean and variance of the variances of past ensembles",
         ("coefficient",),
         lambda fit: [*fit.pooled.coefficients, *fit.pooled[1:]],
     ),
@@ -193,16 +193,16 @@ ENTRIES: dict[str, Entry] = {
     "root": Entry(
         "Cholesky factor of the similarities of landmarks", _SQUARE, "laws.landmarks.root", True
     ),
-    "sum_square": Entry("sum of z z^T over cases, z: vector", _SQUARE, "sums.square", True),
+    "sum_square": Entry("sum of z z^T over cases with vectors z", _SQUARE, "sums.square", True),
     "sum_cross": Entry(
-        "sum of z a^T over cases, z: vector, a: cell averages of the error",
+        "sum of z a^T over cases with vectors z and cell averages a of the error",
         (*_OF_LANDMARK, "cell"),
         "sums.cross",
         True,
     ),
-    "sum_total": Entry("sum of z over cases, z: vector", _OF_LANDMARK, "sums.total", True),
+    "sum_total": Entry("sum of z over cases with vectors z", _OF_LANDMARK, "sums.total", True),
     "sum_below": Entry(
-        "sum of a over cases, a: cell averages of the error", ("law", "cell"), "sums.below", True
+        "sum of a over cases with cell averages a of the error", ("law", "cell"), "sums.below", True
     ),
     "sum_weight": Entry("weight of all cases", ("law",), "sums.weight", True),
     "place_sums": Entry(
@@ -231,7 +231,7 @@ def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
 
 
 def nothing(sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
-    """Return named arrays of an empty fit: NaN, and counts of 0."""
+    """Return named arrays of an empty fit: numbers are NaN, and counts are 0."""
     packed = {name: _empty(entry, sizes) for name, entry in ENTRIES.items()}
     for array in packed.values():
         if array.dtype.kind == "f":

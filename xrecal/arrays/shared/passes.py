@@ -53,7 +53,7 @@ from .sums import Sums, all_of, no_cases, sum_cases
 FEWEST_LANDMARKS, MOST_LANDMARKS = 50, 1000
 
 WITH_RECORD, WITHOUT_RECORD = LAWS = 0, 1
-"""Numbers of the two laws: for places with a record, and for places without a record."""
+"""Numbers of the two laws: one for places with a record, and one for places without a record."""
 
 
 def landmarks_for(n_cases: int) -> int:
@@ -71,7 +71,7 @@ def first_regression(sample: Sample) -> Pooled:
 def second_regression(
     pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
-    """Fit the regression again, after the corrections of places are removed from the cases.
+    """Fit the regression again, to cases without the corrections of their places.
 
     See :func:`.without_places`.
     """
@@ -149,7 +149,7 @@ def basis_of(centred: Centred, sample: Sample, max_rank: int, law: int) -> Basis
 def start_laws(centred: Centred, sample: Sample, known: Basis, new: Basis) -> Started:
     """Return all that the last pass needs: the corrections, the bases of both laws, and ranges.
 
-    The ranges are those of ensemble mean, standard deviation and covariates in the sample.
+    The ranges contain the ensemble means, standard deviations and covariates of the sample.
     """
     seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample.cases)])
     return Started(centred, (known, new), seen)
@@ -166,7 +166,7 @@ PartSums = Mapping[tuple[int, int], Sums]
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
-    """Compute sums over some cases for each law and part; no sums if ``started`` is None."""
+    """Compute sums over some cases for each law and part; return no sums if ``started`` is None."""
     found: dict[tuple[int, int], Sums] = {}
     if started is None:
         return found
@@ -191,16 +191,16 @@ def join_sums(one: PartSums, other: PartSums) -> PartSums:
 
 
 class Shared(NamedTuple):
-    """One fit for many places: numbers for forecasts, and sums to which updates add cases."""
+    """One fit for many places: numbers that forecasts use, and sums to which updates add cases."""
 
     pooled: Pooled
     places: Places
     features: FloatArray
     """(P, k)"""
     at_fit: tuple[Corrections, Corrections]
-    """Corrections of places from their records, and corrections from features alone, when the fit
-    was made. The sums of the laws use errors around these corrections, even after updates have
-    changed ``places``."""
+    """Corrections at the time of the fit: from the records of the places, and from features alone.
+    The sums of the laws use errors around these corrections, even after updates have changed
+    ``places``."""
     coordinates: tuple[Coordinates, Coordinates]
     laws: tuple[SharedLaw, SharedLaw]
     sums: tuple[Sums, Sums]
@@ -229,9 +229,10 @@ def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
 def learn_law(
     started: Started, sums: PartSums, ridges: FloatArray, law: int
 ) -> tuple[SharedLaw, Sums]:
-    """Learn a law with the ridge of smallest held-out loss; also return the sums of all cases.
+    """Learn a law with the ridge that minimises held-out loss; return also the sums of all cases.
 
-    If fewer than two folds have cases, as in a record of one date, take the largest ridge.
+    If fewer than two folds have cases, as in a record of one date, the function takes the largest
+    ridge.
     """
     basis, folds = started.bases[law], started.centred.standards[law].folds
     parts = sums_of_law(started, sums, law)
@@ -315,7 +316,7 @@ def solved(fit: Shared) -> Shared:
 def without_sums(fit: Shared) -> Shared:
     """Return the fit without sums.
 
-    It takes less memory. Only updates need the sums, not forecasts.
+    The result takes less memory. Updates need the sums, but forecasts do not.
     """
     empty = no_cases(0, 0)
     return fit._replace(sums=(empty, empty))
@@ -325,8 +326,8 @@ def with_places(fit: Shared, features: FloatArray) -> Shared:
     """Add places with features (P', k) and without cases to a fit.
 
     Later cases of these places do not change the law of places with a record. This law counts
-    errors around corrections from the records at the time of the fit, and these places had no
-    record then.
+    errors around corrections from the records at the time of the fit. These places had no record
+    then.
     """
     new = fit.places.at(features)
     unknown = Corrections(*(np.full_like(part, np.nan) for part in new))

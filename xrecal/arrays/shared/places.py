@@ -2,9 +2,9 @@
 
 All places share a regression of the observation on mean and variance of the ensemble (EMOS). Each
 place has a correction of this regression: a mean error, a slope and a factor of the spread. The
-correction follows from eight sums over the cases of the place, to which updates add new cases. The
-fit shrinks a correction from a short record towards the correction that the features of the place
-predict. For a place without a record, the correction comes from its features alone.
+correction follows from eight sums over the cases of the place. Updates add new cases to these sums.
+The fit shrinks a correction from a short record towards the correction that the features of the
+place predict. For a place without a record, the correction comes from its features alone.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def without_places(
     place: IntArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> Pooled:
-    """Fit the regression to a sample of cases; first remove the corrections of their places.
+    """Remove the corrections of places from a sample of cases, and fit the regression to it.
 
-    Without this step, the mean errors of places would add to the spread of errors.
+    Without this removal, the mean errors of places would add to the spread of errors.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def place_sums(
     Parameters
     ----------
     pooled : Pooled
-        The regression for which corrections follow from the sums.
+        The regression that corrections from the sums belong to.
     place : array of int, shape (n,)
         Number of the place of each case.
     n_places : int
@@ -184,8 +184,8 @@ def fit_places(
     Parameters
     ----------
     sums : array of float, shape (8, P)
-        Sums from :func:`place_sums`, over all cases or over those outside some folds; zeros for a
-        held-out place.
+        Sums from :func:`place_sums`, over all cases or over the cases outside some folds; zeros for
+        a held-out place.
     features : array of float, shape (P, k)
         Features of the places, NaN if unknown.
     kurtosis : float
@@ -211,13 +211,15 @@ def fit_places(
     Notes
     -----
     The function applies empirical Bayes to one property after the other: slope, mean error, spread.
-    It shrinks slopes of places towards their mean. The size of this step depends on the variance of
-    slopes between places, minus the variance of the errors of slopes [1]_. The function shrinks
-    mean errors and logarithms of spreads towards smooth fields of features
-    (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`,
-    where :math:`\tau^2` is the variance that no feature explains. Here v is the variance of the
-    error of an estimate from n cases. For a mean error, v is :math:`\sigma^2 / \sum w` times the
-    inflation. For the logarithm of a spread, v is :math:`(\kappa - 1) / 4 n`.
+    It shrinks slopes of places towards their mean. For this, it estimates the variance of true
+    slopes as the variance of estimated slopes minus the variance of their errors [1]_. The smaller
+    this variance is, the more it shrinks the slopes. The function shrinks mean errors and
+    logarithms of spreads towards smooth fields of features
+    (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`.
+    Here :math:`\tau^2` is the variance that no feature explains, and v is the variance of the error
+    of an estimate from n cases. For a mean error, v is :math:`\sigma^2 / \sum w` times the
+    inflation, with the variance :math:`\sigma^2` of standardised errors and the weights w. For the
+    logarithm of a spread, v is :math:`(\kappa - 1) / 4 n`, with the kurtosis :math:`\kappa`.
 
     References
     ----------
@@ -256,7 +258,7 @@ def fit_places(
 
 
 def inflation_of(sums: FloatArray) -> float:
-    """Estimate the factor by which dependence of errors raises the variance of mean errors.
+    """Estimate the factor by which dependence between errors raises the variance of mean errors.
 
     Parameters
     ----------
@@ -266,10 +268,10 @@ def inflation_of(sums: FloatArray) -> float:
     Returns
     -------
     float
-        Variance of the mean errors of folds, divided by the variance for independent cases. It is
-        at least 1, and exactly 1 if there are too few folds or cases. If errors are autocorrelated
-        or drift, the factor is above 1, because the mean error of a record is then less accurate
-        for other dates.
+        Variance of the mean errors of folds, divided by their variance if cases were independent.
+        The factor is at least 1, and exactly 1 if there are too few folds or cases. If errors are
+        autocorrelated or drift, the factor is above 1, because the mean error of a record is then
+        less accurate for other dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
