@@ -168,7 +168,7 @@ YEARS = np.repeat([2001, 2002], 10)
 WRONG = {
     "by is 'month'; give one of ['year', 'block', 'retrospective', 'rolling']": {"by": "month"},
     "no dates are known; use by='block'": {"by": "year"},
-    "by='year' needs two years at least, and the cases are of [2001]; use by='block'": {
+    "by='year' needs two years at least, but all cases are from [2001]; use by='block'": {
         "by": "year",
         "year": np.full(20, 2001),
     },
@@ -180,7 +180,7 @@ WRONG = {
         "gap": -DAY,
         "days": np.arange(20),
     },
-    "gap is a length of time, and the dates of the cases are not known; give a number": {
+    "gap is a length of time, but the dates of the cases are not known; give a number": {
         "gap": DAY
     },
     "gap is np.timedelta64(1,'M'), which has no fixed length; give it in days": {

@@ -48,15 +48,15 @@ Q = ["--quantiles", "0.5"]
         ),
         (
             ["fit", "a", "b", "c", "--method", "print(1)"],
-            "there is no method print, but CKME, LinearPool",
+            "there is no method print; the methods are CKME, LinearPool",
         ),
         (
             ["fit", "a", "b", "c", "--method", "CKME(ridge="],
-            "type a name such as ckme, or settings",
+            "type a name such as ckme, or a name with settings",
         ),
         (
             ["fit", "a", "b", "c", "--method", "CKME(gap=open(1))"],
-            "there is no method open, but CKME",
+            "there is no method open; the methods are CKME",
         ),
         (
             ["fit", "a", "b", "c", "--pool", "lat=3,lon"],

@@ -257,7 +257,7 @@ def test_the_report(files):
     assert "path must end in .pdf or .png" in refused(*args, files.folder / "page.txt")
     NEW.to_dataset(name="a").assign(b=NEW).to_netcdf(files.folder / "other.nc")
     told = refused(*args, page, "--raw", files.folder / "other.nc")
-    assert told == "--raw has no 't2m', but ['a', 'b']; give a file of that variable"
+    assert told == "--raw has ['a', 'b'], but no 't2m'; give a file of that variable"
 
 
 def test_several_variables(files):

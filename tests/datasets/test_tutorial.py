@@ -180,7 +180,7 @@ def test_without_network_the_message_says_what_to_do(unreachable, cached, monkey
     (cached / "observed.nc").unlink()
     expected = (
         rf"http://127\.0\.0\.1:1/observed\.nc could not be downloaded .*; without internet, put "
-        rf"that file, of MD5 sum {unreachable.observation.md5}, at "
+        rf"this file \(MD5 sum {unreachable.observation.md5}\) at "
         rf"{re.escape(str(cached / 'observed.nc'))}, or make a synthetic twin of the data: "
         r"open_tutorial\(\.\.\., twin=True\)"
     )

@@ -130,7 +130,7 @@ def test_normal_distributions(cupy, data):
 
 def test_mixtures_name_what_is_on_the_host(here, data):
     hindcast, forecast, observations = data
-    told = r"got arrays of CuPy and of NumPy \({}\); .*as_numpy\(\).*cupy\.asarray"
+    told = r"got CuPy arrays and NumPy arrays \({}\); .*as_numpy\(\).*cupy\.asarray"
     with pytest.raises(TypeError, match="the fit of 'forecast' " + told.format("'observation'")):
         here[0].recal.fit(observations)
     with pytest.raises(TypeError, match=told.format("'forecast'")):

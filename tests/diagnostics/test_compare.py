@@ -729,7 +729,7 @@ def test_seasons_are_those_of_the_valid_time():
         ),
         ("time", "by='time' is not a dimension of places or leads of hindcast"),
         (("year", "block"), "must name one split of"),
-        (("lat", "lon"), "one dimension of places or leads or 'season'"),
+        (("lat", "lon"), "a dimension of places or leads, or 'season'"),
     ],
 )
 def test_wrong_rows(by, message):

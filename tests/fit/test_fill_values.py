@@ -20,7 +20,7 @@ HINDCAST = xr.DataArray(
     dims=["time", "x", "member"],
     name="t2m",
 )
-HELD = "count as missing values, as they are a million times all others or more"
+HELD = "count as missing values, as they are at least a million times all others"
 
 
 def with_values(array, *values, place=1):
@@ -147,7 +147,10 @@ METHODS = [
 ]
 
 
-BESIDE = "count as missing values, as they are a million times the largest that the model has seen"
+BESIDE = (
+    "count as missing values, as they are at least a million times the largest that the model "
+    "has seen"
+)
 
 
 @pytest.mark.each_value

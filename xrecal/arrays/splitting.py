@@ -56,8 +56,8 @@ class Rolling(NamedTuple):
     every: Span | None
     """Time between two updates."""
     refit: Span | None = None
-    """Time between two fits, counted from the first test. The next fit takes place at the first
-    step after this time. By default there is only one fit."""
+    """Time between two fits, counted from the first test. When this time has passed, the next step
+    begins with a new fit. By default there is only one fit."""
     window: Span | None = None
     """Number of most recent cases, or length of time, that a fit learns from; by default all of the
     past"""
@@ -117,9 +117,9 @@ def splits(
     gap : int or timedelta, default 0
         Cases at most this far from a test case are not training cases. For example, a gap of 3
         leaves out three cases on each side of the test, or only the three cases before the test if
-        the split uses only the past. Give at least the lead time plus the time for which weather
-        resembles earlier weather. Then the model knows no observation that resembles an observation
-        of its test.
+        the split uses only the past. Give at least the lead time plus the time over which weather
+        stays similar. Then the model knows no observation that resembles an observation of its
+        test.
     blocks : int, default 5
         Number of parts, at least 2; sizes of parts differ by at most one case. Without a window,
         rolling tests begin after the first part.
@@ -141,8 +141,9 @@ def splits(
     Raises
     ------
     ValueError
-        If ``by`` is unknown, an argument is missing, does not belong to ``by`` or is out of range,
-        an argument is a timedelta but ``days`` is None, or a split leaves no training cases.
+        If ``by`` is unknown; if an argument is missing, does not belong to ``by`` or is out of
+        range; if an argument is a timedelta but ``days`` is None; or if a split leaves no training
+        cases.
 
     References
     ----------
@@ -200,10 +201,10 @@ def replay(
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        For each case, the position of the first case that is issued after its observation becomes
-        known; cases are in order of time. This position is later than that of the case itself, and
-        n or more if the observation never becomes known. If a case has k parts, such as leads, each
-        part has a position of its own.
+        Time at which the observation of each case becomes known. This time is given as the position
+        of the first case that is issued later; cases are in order of time. The position is greater
+        than the position of the case itself, and n or more if the observation never becomes known.
+        If a case has k parts, such as leads, each part has a position of its own.
     rolling : Rolling
         Schedule of updates and fits. A fit learns from the window; the updates that follow learn
         from cases that become known after the fit.
@@ -258,7 +259,7 @@ def _years(n: int, year: IntArray | None) -> IntArray:
         raise ValueError(
             Advice(
                 Typed("by", "year"),
-                " needs the year of each case, and no dates are known; use ",
+                " needs the year of each case, but no dates are known; use ",
                 Typed("by", "block"),
             )
         )
@@ -267,7 +268,7 @@ def _years(n: int, year: IntArray | None) -> IntArray:
         raise ValueError(
             Advice(
                 Typed("by", "year"),
-                f" needs two years at least, and the cases are of {years.tolist()}; use ",
+                f" needs two years at least, but all cases are from {years.tolist()}; use ",
                 Typed("by", "block"),
             )
         )
@@ -357,7 +358,7 @@ def measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: in
             raise ValueError(f"{name} is {span!r}; give a length of time {above}")
         if days is None:
             raise ValueError(
-                f"{name} is a length of time, and the dates of the cases are not known; "
+                f"{name} is a length of time, but the dates of the cases are not known; "
                 "give a number of cases"
             )
         position = _along(n, "days", days).astype(np.float64)

@@ -10,7 +10,7 @@ IDENTICAL = 2
 covariates if there are some."""
 
 RIDGE_EDGE = 4
-"""The best ridge is the smallest or the largest of those that the fit tried. If it is the largest
+"""The best ridge is the smallest or the largest ridge that the fit tried. If it is the largest
 (1), forecasts have almost no skill."""
 
 INVALID = 8
@@ -27,8 +27,8 @@ CONSTANT = 64
 """A covariate is constant over all cases, so it has no effect."""
 
 FILL = 1024
-"""Some members or observations are at least a million times larger than all others; they count as
-missing."""
+"""Some members or observations are at least a million times larger than all others; these values
+count as missing."""
 
 MEANINGS = {
     TOO_FEW: "too_few_cases",
@@ -78,5 +78,5 @@ EVIDENCE_MEANINGS = {
     SEASONAL: "relative_to_the_season",
     NO_EVENT: "event_or_category_in_none_or_all_cases",
 }
-"""Name of each status of tests and diagnostics. In these, ``TOO_FEW`` means fewer than two
+"""Name of each status of tests and diagnostics. For these, ``TOO_FEW`` means fewer than two
 cases."""

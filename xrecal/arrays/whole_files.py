@@ -14,7 +14,7 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises
     ------
     OSError
-        If the file cannot be written, as on a full disk, or if it does not contain what was
+        If the file cannot be written, as on a full disk, or if its content differs from the content
         written.
     """
     place = Path(os.path.realpath(path))  # a link stays a link

@@ -26,7 +26,7 @@ _limiter: Any = None
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
-    """Return whether an array is lazy, which means that Dask computes it later.
+    """Return whether an array is lazy: Dask computes a lazy array later.
 
     The function uses Dask's protocol, which is 30 times faster than reading ``chunks``. A state has
     hundreds of arrays, and each operation on a model checks all of them.
@@ -60,8 +60,8 @@ def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
     for name in (name for name in given if name in taken):
         renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"
         raise ValueError(
-            f"the forecast has a dimension {name!r} or a coordinate of that name, which the result "
-            f"needs; rename it: forecast.rename({renamed})"
+            f"the forecast has a dimension {name!r} or a coordinate of that name, but the result "
+            f"needs this name; rename it: forecast.rename({renamed})"
         )
 
 
@@ -76,7 +76,7 @@ class TaskError(RuntimeError):
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
-        """Pickle the error with its cause, or with the text of the cause if copying this fails."""
+        """Pickle the error with its cause, or with the text of a cause that cannot be copied."""
         cause = self.__cause__
         try:
             pickle.loads(pickle.dumps(cause))
@@ -90,7 +90,7 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread while any task runs, and restore the old limit after the last task.
 
     The limit holds for the whole process. The context manager of threadpoolctl restores the limit
-    that it found, so overlapping tasks would leave a wrong limit; a counter of tasks prevents this.
+    that it found, so overlapping tasks would leave a wrong limit. A counter of tasks prevents this.
     In a worker process, such as Dask's, the first task limits BLAS permanently, and lets malloc
     keep freed memory.
     """
@@ -147,7 +147,7 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError if only some arrays are on a GPU, or if the task does not accept a GPU.
+    """Raise TypeError if only some arrays are on a GPU, or if the task does not accept GPU arrays.
 
     A task that accepts GPU arrays has an attribute ``on_device`` with the value True. An attribute
     ``description`` describes the task in messages.
@@ -168,9 +168,9 @@ def require_one_side(
             for arg in host[:3]
         )
         raise TypeError(
-            f"{what} got arrays of CuPy and of NumPy ({named}); bring all "
-            "to one side first: data.as_numpy() or model.as_numpy(), or to the device "
-            "data.copy(data=cupy.asarray(data.data)), with Dask "
+            f"{what} got CuPy arrays and NumPy arrays ({named}); bring all "
+            "to one side: to the host by data.as_numpy() or model.as_numpy(), or to the device "
+            "by data.copy(data=cupy.asarray(data.data)), with Dask by "
             "data.copy(data=data.data.map_blocks(cupy.asarray))"
         )
 

@@ -9,16 +9,16 @@ import sys
 TRIMMED_BY_DASK = "65536"
 """Value of MALLOC_TRIM_THRESHOLD_ in Dask's workers, unless the user sets another value."""
 KEPT_BYTES = 128 * 2**20
-"""Bytes of freed memory that malloc keeps at the end of each heap, its memory for one thread."""
+"""Bytes of freed memory that malloc keeps at the end of each heap (its memory for one thread)."""
 MAPPED_BYTES = 32 * 2**20
-"""Size in bytes from which a freed piece of memory still returns to the system immediately."""
+"""Pieces of memory of at least this many bytes still return to the system as soon as freed."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 def keep_freed_memory() -> None:
     """Let malloc of the GNU C library keep freed memory, in a worker with Dask's own limit.
 
-    With Dask's limit, the memory of each matrix of a fit returns to the system when it is freed.
+    With Dask's limit, the memory of each matrix of a fit returns to the system at once when freed.
     The next matrix needs new pages, each with a page fault. These faults take much of the time of a
     recalibration with hundreds of cases. If the user has set a limit, this limit stays.
     """

@@ -1,4 +1,4 @@
-"""Calls of array functions with all cases of a forecast on one axis."""
+"""Calls of functions with arrays that have all cases of a forecast on one axis."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def over_cases(
     dtypes: Sequence[Any] | None = None,
     what: str = "a diagnostic",
 ) -> tuple[xr.DataArray, ...]:
-    """Apply an array function to values with all cases on one last axis.
+    """Apply a function to arrays that have all cases on the last axis.
 
-    The function joins Dask chunks along the cases, because values with one number per case are
-    small. Some of the values may lack dimensions. If an entry of ``out`` equals ``dims``, the
-    result of this entry has one value per case.
+    ``over_cases`` joins Dask chunks along the cases, because arrays with one number per case are
+    small. An array may lack some of the dimensions ``dims``. If an entry of ``out`` equals
+    ``dims``, the result of this entry has one value per case.
     """
     every = {d: n for value in values for d, n in value.sizes.items()}
     whole = [

@@ -44,7 +44,7 @@ class Progress:
         self.levels: list[list[int]] = []
         """Number of finished steps, and of all steps, in each loop; outermost loop first."""
         self._told = 0.0
-        """Largest share so far. The display keeps it when a further loop in a step starts at 0."""
+        """Largest share so far. The display keeps it while a further loop in a step starts at 0."""
         self._lock = Lock()
 
     def share(self) -> str:
@@ -106,9 +106,9 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
 
     Notes
     -----
-    After 3 s of work, a bar appears on standard error, on a terminal or in a notebook. Elsewhere a
-    line appears, every 10 s at first and more rarely later. The progress does not include the work
-    of a Dask cluster.
+    After 3 s of work, a bar appears on standard error if this is a terminal or a notebook. If not,
+    a line appears every 10 s at first, and more rarely later. The progress does not include the
+    work of a Dask cluster.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Tasks: functions that take arrays of one chunk of places by name, and return such arrays.
+"""Tasks: functions that take named arrays of one chunk of places, and return named arrays.
 
 :func:`run` passes labelled arrays to a task and labels its results, on NumPy and on Dask. A task
-takes groups of arrays by name, each (L, ...) with the L places of its chunk on the first axis. The
-task returns arrays (L, ...) by name.
+takes groups of named arrays. Each array has the shape (L, ...), with the L places of its chunk on
+the first axis. The task returns named arrays of such a shape.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ EACH = "xrecal_each"
 """Core dimension that represents all dimensions in ``each`` of :func:`run`, as one axis."""
 
 OF_PLACE = "of_place"
-"""Beginning of the names of groups with small arrays of values for each place. These arrays are
-never on a GPU."""
+"""Groups have names with this beginning if their arrays are small: some values for each place.
+These arrays are never on a GPU."""
 
 INSIDE = "inside"
 """Argument of a task on overlapping chunks: a mask of the positions that need results."""
@@ -60,8 +60,8 @@ def run(
 ) -> dict[Any, xr.DataArray]:
     """Run a task on each chunk of places.
 
-    Arrays must have equal labels, because this function does not join arrays. You may pass
-    Variables, which have no labels, to save time if there are many arrays. A failed Dask task
+    Arrays must have equal labels, because this function does not join arrays. If there are
+    many arrays, you may pass Variables, which have no labels, to save time. A failed Dask task
     raises :class:`TaskError`, which states where ``what`` failed.
 
     Parameters
@@ -76,14 +76,14 @@ def run(
     what : str
         Name of the work, for messages.
     each : sequence of hashable
-        Dimensions that the core dimension ``EACH`` represents. ``EACH`` must be the first core
-        dimension of an array. Dask may have chunks along ``each``. Arrays without ``EACH`` have
-        none of these dimensions.
+        Dimensions that the core dimension ``EACH`` represents. In an array with these dimensions,
+        ``EACH`` must be the first core dimension. Arrays without ``EACH`` have none of these
+        dimensions. Dask may have several chunks along ``each``.
     windows : mapping of hashable to int, optional
         First core dimensions of all arrays and results, with the odd width of the window along
-        each dimension. If Dask has several chunks along such a dimension, each chunk gets half a
-        window of its neighbours on every side. The task then gets a mask ``inside`` of the
-        positions (n,) that need results.
+        each dimension. If Dask has several chunks along such a dimension, each chunk also
+        gets half a window from its neighbours on every side. The task then gets a mask ``inside``
+        of the positions (n,) that need results.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def with_core_last(
 ) -> tuple[xr.DataArray, tuple[Hashable, ...]]:
     """Put the dimensions ``loops`` of an array first; return the array and its core dimensions.
 
-    The array keeps only its labels, because the other coordinates of several arrays may differ. The
+    The array keeps only its labels, because other coordinates may differ between arrays. The
     core dimensions are ``each``, and then all dimensions that are not in ``loops``.
     """
     own = tuple(d for d in array.dims if d not in loops)
@@ -262,7 +262,7 @@ def of_each_chunk(
 
 @dataclass(frozen=True)
 class Call:
-    """Function that calls a task: it takes arrays of a chunk and returns results, by position.
+    """Function that calls a task, with arrays and results by position instead of by name.
 
     The task runs with one BLAS thread. Dask provides the parallelism, and threads within each task
     would make a fit many times slower. With one thread, results also do not depend on the number of
@@ -353,7 +353,7 @@ class Call:
         )
 
     def _in_parts(self, groups: Mapping[str, Named], n: int) -> Named:
-        """Return the results of n places, computed for some at a time if progress is shown."""
+        """Return the results of n places; if progress is shown, compute some places at a time."""
         found = list[Named]()
         for at in parts(n):
             some = {g: {name: a[at] for name, a in of.items()} for g, of in groups.items()}
@@ -383,7 +383,7 @@ def _range(dim: Hashable, labels: Any) -> str:
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
-    """Put an object that all places share in an array without axes; a sequence stays one entry."""
+    """Return an array without axes for an object that all places share; a sequence is one entry."""
     array = np.empty((), dtype=object)
     array[()] = value
     return array
@@ -427,7 +427,7 @@ def _without_names(array: Array, new: set[Hashable]) -> Array:
 
 
 def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.DataArray:
-    """Return a result without attributes, except those of labels, such as units."""
+    """Return a result without attributes, except the attributes of its labels, such as units."""
     if isinstance(result, xr.Variable):
         return xr.DataArray(xr.Variable(result.dims, result.data))
     result.attrs = {}  # the array was made here

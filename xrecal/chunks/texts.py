@@ -26,7 +26,7 @@ def quoted(text: object, keep: str = "") -> str:
 
 
 class Lines(str):
-    """A text of several lines that are quoted already, so :func:`quote` does not change it."""
+    """A text of several lines that :func:`quote` does not change, because it is quoted already."""
 
     __slots__ = ()
 

@@ -39,12 +39,12 @@ def joined_chunks(
     passed : sequence
         Further arguments of the function, which may be Delayed.
     step : int
-        How many positions along the first dimension each task gets, for arrays in memory.
+        Number of positions along the first dimension in each call, for arrays in memory.
     what : str
         Name of the work, for messages.
     read_again : bool
-        Whether Dask reads (or computes) the arrays again for this call, once ``passed`` is known.
-        Otherwise the chunks of the arrays wait in memory between two passes.
+        If True, Dask reads (or computes) the arrays again for this call, once ``passed`` is known.
+        If False, the chunks of the arrays wait in memory between two passes.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
     """Return the joined chunks of an array of objects, as one Delayed; each task joins a few.
 
     The function writes the graph directly, because a Delayed for each join would gather the whole
-    graph each time. It does not optimise the graph. Optimisation would give the tasks of one pass
-    other names in another graph, so Dask would run them twice.
+    graph each time. It does not optimise the graph, because an optimised task would have
+    different names in two graphs, so Dask would run the task twice.
     """
     from dask.base import tokenize
     from dask.core import flatten
@@ -140,8 +140,9 @@ def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
     """Return a Dask array that is read again once the results ``before`` are known.
 
-    This requires a copy of the graph. The copy of a selection by position refers to missing parts
-    (dask 2026.8), so Dask reads such an array only once, and keeps it in memory between two passes.
+    This requires a copy of the graph. If the array is a selection by position, the copy refers to
+    missing parts (dask 2026.8). So Dask reads such an array only once, and keeps it in memory
+    between two passes.
     """
     from dask.graph_manipulation import bind
 
@@ -155,7 +156,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Function that joins results; it first takes each result out of its array with one entry."""
+    """Function that joins results, each given in an array with one entry."""
 
     __name__ = "join"
 

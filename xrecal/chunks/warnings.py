@@ -16,7 +16,7 @@ from xrecal.typing import FloatArray
 from .texts import quote, quoted
 
 WARNED: ContextVar[set[str] | None] = ContextVar("warned", default=None)
-"""Warnings already issued in the user's call; None outside of a call."""
+"""Warnings that the user's call has already issued; None outside of a call."""
 
 
 def warn_once(text: str) -> None:
@@ -61,7 +61,7 @@ def warn_of_missing(values: FloatArray, counted: str, beside: str, name: str) ->
     below = 10.0 ** math.floor(math.log10(np.abs(each).min()))
     shown = ", ".join(f"{value:.6g}" for value in each[:3]) + ", ..." * (each.size > 3)
     warn(
-        f"{counted} count as missing values, as they are a million times {beside} or more: "
+        f"{counted} count as missing values, as they are at least a million times {beside}: "
         f"{shown}. If they are missing, use {name}.where(abs({name}) < {below:g}), and the "
         "same for observations; otherwise correct them",
     )

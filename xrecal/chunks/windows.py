@@ -13,7 +13,7 @@ def overlapped(
     core: Sequence[Sequence[Hashable]],
     windows: Mapping[Hashable, int],
 ) -> list[xr.DataArray]:
-    """Return arrays in chunks that overlap by half a window on every side, along ``windows``.
+    """Return arrays in chunks that overlap, along ``windows``, by half a window on every side.
 
     The last arrays, one for each dimension in ``windows``, are masks of the positions that belong
     to the chunk itself. In all other arrays, the core dimensions ``core`` come last.

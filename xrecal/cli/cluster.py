@@ -1,4 +1,4 @@
-"""Computation on a Dask cluster, with errors if it does not answer, has no worker or is lost."""
+"""Computation on a Dask cluster, with errors if the cluster does not answer or has no worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOSE_SECONDS = 5
 
 
 class UnreachableError(ConnectionError):
-    """Error if a scheduler does not answer, has no workers, or loses the connection."""
+    """Error: a scheduler does not answer or has no workers, or the connection to it is lost."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _knock(address: str, timeout: float) -> None:
     """Contact a scheduler; raise OSError if there is none, ValueError if the address is invalid.
 
     A thread waits for the answer. After the time-out this function raises TimeoutError and leaves
-    the thread running, because the time-outs of distributed fail if the scheduler is silent.
+    the thread running, because the time-outs of distributed do not work with a silent scheduler.
     """
     from distributed import rpc
     from distributed.comm.addressing import get_address_host_port

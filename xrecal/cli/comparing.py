@@ -24,8 +24,8 @@ def _require_one_method(given: dict[str, Any]) -> None:
 
 
 SPANS = {
-    "--gap": "Cases, or time such as 5D, left out of fits before and after predicted cases.",
-    "--window": "With --by rolling: length of the past that a fit learns from; by default all.",
+    "--gap": "Cases, or time such as 5D, that fits leave out before and after predicted cases.",
+    "--window": "With --by rolling: length of the past that a fit learns from; by default, all.",
     "--every": "With --by rolling: time between two fits or, with --refit, between two updates.",
     "--refit": "With --by rolling: time between two fits; --every sets the updates in between.",
 }
@@ -52,10 +52,10 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     ),
     option(
         "--by",
-        "Split of the cases: fifths (block), years (year), fifths predicted from earlier cases "
-        "(retrospective), or cases up to the next fit (see --every), predicted from earlier "
-        "cases (rolling). Or rows of the table: a dimension of places or leads, or season. Or "
-        "both a split and rows, as in year,season.",
+        "Cases held out together: a fifth (block), a year (year), a fifth predicted from earlier "
+        "cases only (retrospective), or the cases up to the next fit (see --every), also predicted "
+        "from earlier cases only (rolling). Or the rows of the table: a dimension of places or "
+        "leads, or season. Or both a split and rows, as in year,season.",
         "SPLIT|DIM|season,...",
         like=xrecal.compare,
         callback=values.names,
@@ -63,7 +63,7 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     *(option(name, text, "N|TIME", callback=values.span) for name, text in SPANS.items()),
     option(
         "--forecast",
-        "Score these forecasts after fits to the whole hindcast; by default, cross-validate.",
+        "Fit to the whole hindcast, and score these forecasts; by default, cross-validate.",
         "FILE",
     ),
     DRY_RUN,

@@ -38,7 +38,7 @@ def _one_product(given: dict[str, Any]) -> None:
     click.argument("model"),
     option(
         "--forecasts",
-        "New forecasts, and older ones that have not verified yet; paths as in --observations.",
+        "New forecasts, and older unverified forecasts; paths as for --observations.",
         "F",
         multiple=True,
         required=True,
@@ -63,7 +63,7 @@ def _one_product(given: dict[str, Any]) -> None:
         like=xrecal.Cycle,
         type=count(1),
     ),
-    option("--reissue", "Issue forecasts again that are in the folder, if their models are kept."),
+    option("--reissue", "Issue the forecasts in the folder again, if their models are kept."),
     option(
         "--model-at",
         "Go back to the model of this date: remove the models of later starts.",
@@ -87,11 +87,11 @@ def cycle(
     output: str,
     **given: Any,
 ) -> Result:
-    """Do the work of a day: learn verified cases, issue forecasts, score and monitor earlier ones.
+    """Do a day's work: learn verified cases, issue forecasts, score and monitor earlier forecasts.
 
     MODEL is the first fit; the command does not change it. The command writes forecasts/, models/,
     scores.nc, monitor.nc, status.json and status.txt to the folder of --output. It issues a
-    forecast for every start that has none in the folder yet, in order of the starts. The model
+    forecast for every start without a forecast in the folder, in order of the starts. The model
     that issues the forecast of a start has learned all cases that had verified at that start. You
     may repeat the command: it skips finished work. docs/cycle.md has examples.
     """
@@ -170,7 +170,7 @@ def report(session: Session, folder: str, page: str, days: int) -> Result:
 
 @command()
 def warm(session: Session) -> Result:
-    """Compile all functions before their first use, on this machine or each worker of a cluster.
+    """Compile all functions before their first use, on this machine or on all workers of a cluster.
 
     The command stores the compiled functions in the folder that the environment variable
     XRECAL_CACHE_DIR names, by default in the user's cache.
@@ -178,7 +178,7 @@ def warm(session: Session) -> Result:
     cluster = session.cluster
     made = [compile_all()] if cluster is None else [*cluster.client.run(compile_all).values()]
     lines = [
-        "{compiled} of {functions} functions compiled in {seconds} s, the others were there: "
+        "compiled {compiled} of {functions} functions in {seconds} s; all functions are now in "
         "{folder}".format_map(each)
         for each in made
     ]

@@ -1,4 +1,4 @@
-"""Options of commands; an option has the default of the parameter of the Python function."""
+"""Options of commands; their default values are those of the Python functions."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def group() -> None:
 
     Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not reachable
     or without workers, 5 computing or writing failed. After a signal: 129 hang-up, 130 Ctrl-C, 143
-    termination; repeat the command with --resume to continue. Only cycle and monitor: 10 done, but
-    there are alarms. Only cycle: 11 nothing new.
+    termination; repeat the command with --resume to continue. From cycle and monitor only: 10 done,
+    but there are alarms. From cycle only: 11 nothing new.
     """
 
 
@@ -58,7 +58,8 @@ def option(
     metavar : str, optional
         Placeholder of the value in the help. An option without placeholder and type is a flag.
     like : callable, optional
-        Function with a parameter of the same name, whose default the option takes.
+        Function that has a parameter of the same name. The option takes the default of this
+        parameter.
     **more
         Further keywords of ``click.option``.
     """
@@ -71,12 +72,12 @@ def option(
 
 
 def count(least: int) -> click.IntRange:
-    """Type of an option whose value is an integer of at least ``least``."""
+    """Return the type of an option whose value is an integer of at least ``least``."""
     return click.IntRange(min=least)
 
 
 COMPUTING = (
-    option("--scheduler", "Compute on the Dask cluster with the scheduler at ADDRESS.", "ADDRESS"),
+    option("--scheduler", "Compute on the Dask cluster whose scheduler is at ADDRESS.", "ADDRESS"),
     option(
         "--timeout",
         "Longest wait for the scheduler, and for a worker.",
@@ -85,20 +86,20 @@ COMPUTING = (
         default=60,
         show_default=True,
     ),
-    option("--quiet", "Show no progress bar. By default a terminal shows one, a log file none."),
+    option("--quiet", "Show no progress bar. By default, a bar appears, but only on a terminal."),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
 """Options that all commands have."""
 
 VARIABLE = option("--variable", "Forecast variable to use; by default all of them.", "NAME")
-OBSERVED = option("--observed-variable", "Variable with the observations of --variable.", "NAME")
+OBSERVED = option("--observed-variable", "Variable with the observations for --variable.", "NAME")
 DRY_RUN = option("--dry-run", "Print the plan of the work without doing it.")
 
 READING = (
     VARIABLE,
     option(
         "--chunks",
-        "Sizes of the blocks of locations. One block is computed at a time.",
+        "Sizes of the blocks of locations. The command computes one block at a time.",
         "DIM=N,...",
         callback=values.chunks,
     ),
@@ -138,8 +139,8 @@ LEARNING = (
     ),
     option(
         "--pool",
-        "Let each fit learn from the cases of all positions along these dimensions, or of a "
-        "window of N positions.",
+        "Let each fit learn from the cases of all positions along these dimensions, or from the "
+        "cases in a window of N positions.",
         "DIM,... | DIM=N,...",
         callback=values.pool,
     ),
@@ -151,8 +152,8 @@ LEARNING = (
     ),
     option(
         "--choose",
-        "Places that choose settings together: all of one kind (together), each place alone "
-        "(each), or those along these dimensions.",
+        "Places that choose settings together: all places of one kind (together), each place "
+        "alone (each), or all places along these dimensions.",
         "together|each|DIM,...",
         like=xrecal.compare,
         callback=values.choose,

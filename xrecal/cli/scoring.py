@@ -19,8 +19,8 @@ from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
-"""For each variable that describes forecasts (novelty, or probability beyond the record): names of
-the count in JSON and in text, and the value above which forecasts are counted."""
+"""Names of a count in JSON and in text, and a limit, for each variable that describes forecasts
+(novelty, or probability beyond the record). The count is the number of values above the limit."""
 
 
 TABLE = dict(sorted(diagnostics.SCORES.items()))
@@ -209,7 +209,7 @@ def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
 
 
 def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
-    """Count, for each variable of ``LIMITS``, the forecasts in which it exceeds its limit."""
+    """Count the values above the limit, for each variable in ``LIMITS`` that the forecasts have."""
     beside = str(forecasts[name].attrs.get("ancillary_variables", "")) if name in forecasts else ""
     roles = {
         forecasts[one].attrs.get("role"): forecasts[one]
@@ -243,9 +243,9 @@ def _write_report(
 
 
 def _raw(run: xrecal.Run, path: str, forecast: xr.Dataset) -> xr.Dataset:
-    """Return the raw forecast of the variable of ``forecast``, or the only variable in the file."""
+    """Return the raw forecast of the same variable as ``forecast``, or the only raw variable."""
     by_name = run.by_variable(run.open(path, "raw"))
     (wanted,) = run.by_variable(forecast)
     if wanted not in by_name and len(by_name) > 1:
-        raise ValueError(f"--raw has no {wanted!r}, but {[*by_name]}; give a file of that variable")
+        raise ValueError(f"--raw has {[*by_name]}, but no {wanted!r}; give a file of that variable")
     return by_name.get(wanted, next(iter(by_name.values())))

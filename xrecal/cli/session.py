@@ -24,12 +24,12 @@ from .cluster import Cluster, UnreachableError, connected
 from .words import in_options, quoted
 
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
-"""Exit codes for refused inputs, an unreachable scheduler, and failed computing or writing. Other
+"""Exit codes for refused inputs, an unreachable scheduler, and a failed computation or write. Other
 exit codes are 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and the codes after
 signals."""
 
 ALARMED, NOTHING_NEW = 10, 11
-"""Exit codes after finished work: there are alarms (``cycle``, ``monitor``), or nothing is new
+"""Exit codes after finished work, if there are alarms (``cycle``, ``monitor``) or nothing is new
 (``cycle``)."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -102,7 +102,7 @@ def run(
 
 
 def _json(data: dict[str, Any]) -> str:
-    """Return JSON in ASCII, with an escape also for DEL, which terminals do not show."""
+    """Return JSON in ASCII; escape also the character DEL, which terminals do not show."""
     return json.dumps(data, allow_nan=False).replace("\x7f", "\\u007f")
 
 
@@ -175,7 +175,7 @@ def _is_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Context in which each warning is printed as one line to standard error."""
+    """Print each warning in a ``with`` block as one line to standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         _print_aside(f"warning: {in_options(message)}")

@@ -29,13 +29,13 @@ _CLASSES = {cls.__name__: cls for cls in METHODS.values()}
 
 
 class TypedMethod(NamedTuple):
-    """Class of a method, and its settings as typed, which are not checked yet."""
+    """Class of a method, with the settings that the user typed, not checked yet."""
 
     cls: type
     settings: dict[str, Any]
 
     def method(self, more: Iterable[tuple[str, str]] = ()) -> Any:
-        """Make the method, with the further settings ``more`` as typed.
+        """Make the method; ``more`` has further settings that the user typed.
 
         Raises
         ------
@@ -81,8 +81,8 @@ class MethodType(click.Choice[str]):
             return _read(ast.parse(text, mode="eval").body)
         except (SyntaxError, ValueError) as error:
             self.fail(
-                f"{text!r} is not a method: {error}; type a name such as ckme, or settings by "
-                "their names, as in \"CKME(support='errors', ridge=0.1)\"",
+                f"{text!r} is not a method: {error}; type a name such as ckme, or a name with "
+                "settings, as in \"CKME(support='errors', ridge=0.1)\"",
                 param,
                 ctx,
             )
@@ -93,7 +93,7 @@ def _read(node: ast.expr) -> Any:
     name = node.func if isinstance(node, ast.Call) else node
     if isinstance(name, ast.Name):
         if name.id not in _CLASSES:
-            raise ValueError(f"there is no method {name.id}, but {', '.join(_CLASSES)}")
+            raise ValueError(f"there is no method {name.id}; the methods are {', '.join(_CLASSES)}")
         keywords = node.keywords if isinstance(node, ast.Call) else []
         if (isinstance(node, ast.Call) and node.args) or any(k.arg is None for k in keywords):
             raise ValueError("give settings by their names")
@@ -111,7 +111,7 @@ def _made(value: Any) -> Any:
 
 
 def _value(text: str) -> Any:
-    """Read numbers, true, false, null and lists of these as JSON, and all else as text."""
+    """Read numbers, true, false, null, none and lists as values, and all else as text."""
     try:
         value = json.loads(text)
     except ValueError:

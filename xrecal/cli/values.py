@@ -13,7 +13,7 @@ import numpy as np
 
 
 def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | int | None:
-    """Read when the evidence restarts: year, never (None) or a number of cases."""
+    """Read the time when the evidence restarts: year, never (None) or a number of cases."""
     if text in ("year", "never"):
         return None if text == "never" else text
     if text.isdigit() and int(text):
@@ -24,7 +24,7 @@ def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | in
 
 
 def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:
-    """Read a date in UTC. Without a text, return the current time for --now, else None."""
+    """Read a date in UTC. Without a text, return the current time for --now, otherwise None."""
     if text is None:
         clock = datetime.now(UTC).replace(tzinfo=None)
         return np.datetime64(clock, "us") if parameter.name == "now" else None
@@ -54,7 +54,7 @@ def pairs(
 def one_or_several(
     _: click.Context, __: click.Parameter, given: tuple[str, ...]
 ) -> str | tuple[str, ...] | None:
-    """Return None for no name, the name if there is one, and a tuple of several names."""
+    """Return a single name as text, several names as a tuple, and None if there is no name."""
     return given[0] if len(given) == 1 else given or None
 
 
@@ -64,7 +64,7 @@ def names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str,
 
 
 def span(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
-    """Return a number of cases as an integer, and a length of time or None unchanged."""
+    """Return a number of cases as an integer; return a length of time, or None, unchanged."""
     return int(text) if text is not None and text.strip().isdigit() else text
 
 
@@ -88,7 +88,7 @@ def pool(
 
 
 def choose(_: click.Context, parameter: click.Parameter, text: str) -> str | tuple[str, ...]:
-    """Read which places choose settings together: together, each, or names of dimensions."""
+    """Read the places that choose settings together: together, each, or names of dimensions."""
     dims = tuple(dim.strip() for dim in text.split(","))
     if not all(dims):
         raise click.BadParameter(
@@ -139,7 +139,7 @@ def quantile_levels(
 
 
 def _floats(text: str) -> list[float]:
-    """Read increasing numbers or fractions such as 1/3; an empty list if a part is invalid."""
+    """Read increasing numbers or fractions such as 1/3; return an empty list if this fails."""
     try:
         found = [float(Fraction(part.strip())) for part in text.split(",")]
     except (ValueError, ZeroDivisionError):

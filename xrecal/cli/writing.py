@@ -58,7 +58,7 @@ LEARNED = ("min_samples", "pool", "features", "choose")
     click.argument("model"),
     option(
         "--method",
-        'Method to fit: a name such as emos, or as in Python, such as "EMOS()".',
+        'Method to fit: a name such as emos, or a Python expression such as "EMOS()".',
         type=MethodType(),
         default="ckme",
         show_default=True,
@@ -144,8 +144,8 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     COVARIATES,
     option(
         "--missing-covariates",
-        "If forecasts lack a covariate of the model, refuse them, or use the median of the "
-        "covariate (without).",
+        "If forecasts lack a covariate of the model: refuse these forecasts, or use the median "
+        "of the covariate (without).",
         type=click.Choice(["refuse", "without"]),
         default="refuse",
         show_default=True,
@@ -277,12 +277,12 @@ def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray |
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """Make a new ``dataset.recal``: the object that xarray stores would keep the file open."""
+    """Make a new ``dataset.recal``, because the object that xarray stores keeps the file open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 
 def of_variable(observed: Any, name: str) -> xr.DataArray:
-    """Return the observations of a forecast variable; a DataArray serves all variables."""
+    """Return the observations of a forecast variable; a DataArray applies to all variables."""
     found: xr.DataArray = observed if isinstance(observed, xr.DataArray) else observed[name]
     return found
 
@@ -293,7 +293,7 @@ def sizes_of(run: xrecal.Run) -> dict[str, int]:
 
 
 def quietly(function: Callable[..., xrecal.Plan], *args: Any, **given: Any) -> xrecal.Plan:
-    """Make a plan without warnings, because the work itself raises the same warnings."""
+    """Make a plan without warnings, because the work itself issues the same warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **given)
@@ -337,7 +337,7 @@ def written(run: xrecal.Run, text: str, **data: Any) -> Result:
 
 
 def _counts(fitted: Any) -> dict[str, Any]:
-    """Return the numbers of cases, and of locations with each status."""
+    """Return the numbers of cases, and the number of locations with each status."""
     status, attrs = fitted.state["status"].to_numpy(), fitted.state["status"].attrs
     counts = {"ok": int((status == 0).sum())}
     meanings = zip(attrs["flag_masks"], attrs["flag_meanings"].split(), strict=True)

@@ -1,4 +1,4 @@
-"""Data for examples: synthetic hindcasts, and real hindcasts, which are downloaded once."""
+"""Data for examples: synthetic hindcasts, and real hindcasts, which xrecal downloads once."""
 
 from .synthetic import lorenz96, sinus
 from .tutorial import open_tutorial

@@ -43,9 +43,9 @@ class TwoScale(NamedTuple):
     coupling: float
     """h, the strength with which the two scales drive each other."""
     amplitude_ratio: float
-    """b, how many times smaller the fast variables are."""
+    """b, how many times smaller the fast variables are than the slow variables."""
     time_ratio: float
-    """c, how many times faster the fast variables fluctuate."""
+    """c, how many times faster the fast variables fluctuate than the slow variables."""
 
 
 WILKS_2005 = TwoScale(forcing=20.0, coupling=1.0, amplitude_ratio=10.0, time_ratio=10.0)
@@ -61,7 +61,7 @@ class Trajectory(NamedTuple):
 
 @kernel
 def two_scale_tendency(state: Vector, arguments: tuple[int, TwoScale], out: OutVector) -> None:
-    r"""Write the derivatives of a two-scale state, X then Y, shape (K + K J,), into `out`.
+    r"""Write into `out` the derivatives of a two-scale state: X, then Y, shape (K + K J,).
 
     `arguments` are K, at least 4, and the parameters F, h, b and c as floats [1]_, [2]_:
 
@@ -98,11 +98,11 @@ def two_scale_tendency(state: Vector, arguments: tuple[int, TwoScale], out: OutV
 def one_scale_tendency(
     state: Vector, arguments: tuple[Vector, float, float, float], out: OutVector
 ) -> None:
-    r"""Write the derivative of a one-scale state X, shape (K,), into `out`.
+    r"""Write into `out` the derivative of a one-scale state X, shape (K,).
 
-    `arguments` are the coefficients of the polynomial P, the constant first; F; and the lowest and
-    the highest X at which P is evaluated. K is at least 4. The derivative is that of [2]_ without
-    the stochastic term:
+    `arguments` are the coefficients of the polynomial P, with the constant first; F; and the lowest
+    and the highest X at which P is evaluated. K is at least 4. The equation is from [2]_, but has
+    no stochastic term:
 
     .. math:: \dot X_k = -X_{k-1} (X_{k-2} - X_{k+1}) - X_k + F - P(X_k) .
     """
@@ -146,7 +146,7 @@ def integrate_two_scale(
     Raises
     ------
     ValueError
-        If an argument has another shape or range than those above, or the integration diverges.
+        If an argument does not have the shape or range above, or the integration diverges.
 
     Notes
     -----
@@ -186,7 +186,7 @@ def integrate_one_scale(
     forcing : float
         F, the constant forcing.
     limits : tuple of float
-        Lowest and highest X of the stretch of truth to which the polynomial is fitted. Beyond a
+        Lowest and highest X in the stretch of truth that the polynomial is fitted to. Beyond a
         limit, the polynomial keeps its value at this limit. Otherwise its highest power could
         outgrow the damping, so that the model diverges.
 
@@ -198,7 +198,7 @@ def integrate_one_scale(
     Raises
     ------
     ValueError
-        If an argument has another shape or range than those above, or the integration diverges.
+        If an argument does not have the shape or range above, or the integration diverges.
 
     Notes
     -----
@@ -216,8 +216,8 @@ def subgrid_tendency(
 ) -> FloatArray:
     """Return U = (h c / b) sum Y_j, by which the fast variables reduce each slow tendency.
 
-    `fast` is Y, shape (..., K J), and `n_slow` is K. U has shape (..., K): dX/dt = ... - U, per
-    time unit.
+    `fast` is Y, shape (..., K J), and `n_slow` is K. U has shape (..., K), and is per
+    time unit: dX/dt = ... - U.
     """
     factor = parameters.coupling * parameters.time_ratio / parameters.amplitude_ratio
     total: FloatArray = fast.reshape(*fast.shape[:-1], n_slow, -1).sum(axis=-1)
@@ -230,7 +230,7 @@ def fit_subgrid_polynomial(slow: FloatArray, subgrid: FloatArray, *, degree: int
     Parameters
     ----------
     slow, subgrid : array, any shape
-        X and U, at the same times and places of a stretch of truth.
+        X and U, at the same times and places, from a stretch of the truth.
     degree : int
         Degree of the polynomial, at least 0; 4 in [2]_.
 
@@ -246,7 +246,7 @@ def fit_subgrid_polynomial(slow: FloatArray, subgrid: FloatArray, *, degree: int
     """
     if slow.shape != subgrid.shape:
         raise ValueError(
-            f"slow has shape {slow.shape} but subgrid {subgrid.shape}; give equal ones"
+            f"slow has shape {slow.shape} but subgrid {subgrid.shape}; give equal shapes"
         )
     n_values = np.unique(slow).size
     if not 0 <= degree < n_values:
@@ -290,7 +290,7 @@ def _trajectories_by(tendency: Any) -> Any:
     def fill_trajectories(
         arguments: Any, start: Matrix, steps: Indices, step: float, saved: OutCube
     ) -> None:
-        """Write states (cases, saved times, variables) from initial states (cases, variables)."""
+        """Compute states (cases, saved times, variables) from initial states (cases, variables)."""
         state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
         slope, total = np.empty_like(state), np.empty_like(state)
         for case in range(start.shape[0]):

@@ -1,4 +1,4 @@
-"""Synthetic forecasts and observations; an equal seed gives equal data."""
+"""Synthetic forecasts and observations; the same seed gives the same data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SINUS_SD = 0.1
 
 
 class _Subgrid(NamedTuple):
-    """Parameterisation of the fast variables: a polynomial, and the range of X in its fit."""
+    """Parameterisation of the fast variables: a polynomial, and the range of X used to fit it."""
 
     coefficients: FloatArray
     limits: tuple[float, float]
@@ -60,7 +60,7 @@ def lorenz96(
     -------
     Dataset
         ``forecast(init, lead, member, location)`` and ``observation(init, lead, location)``,
-        float64, dimensionless, with values from about -10 to 17, and with a coordinate
+        float64 and dimensionless, with values from about -10 to 17. Both have a coordinate
         ``valid_time(init, lead)``.
 
     Raises
@@ -70,13 +70,13 @@ def lorenz96(
 
     Notes
     -----
-    The truth has the parameters of [2]_, and the observation is its slow variable without error.
+    The truth has the parameters of [2]_. Observations are its slow variables, without error.
     The model is the one-scale system, in which a quartic polynomial replaces the fast variables.
     The polynomial is fitted to an earlier stretch of the truth, and is constant outside the range
     of this stretch. Each member starts from the truth plus two Gaussian errors: an analysis error
-    that all members of a case have in common (standard deviation 0.2), and a perturbation of its
-    own (0.1). So the spread of the members represents half of the analysis error and no model
-    error, and the ensemble is too narrow. Five days are one time unit.
+    that all members of a case have in common (standard deviation 0.2), and a perturbation for this
+    member alone (standard deviation 0.1). So the spread of the members represents half of the
+    analysis error and no model error, and the ensemble is too narrow. Five days are one time unit.
 
     The cost grows as ``n_locations * n_inits * (320 + n_members * lead_days[-1])``: seconds for
     the defaults. The first call of a process takes some seconds more for compilation.

@@ -50,7 +50,7 @@ class Tutorial(NamedTuple):
     twin: Callable[[np.random.Generator], xr.Dataset]
     download: Download | None = None
     prefix: str = ""
-    """First part of the names of the variables in the file."""
+    """Text at the beginning of the names of the variables in the file."""
 
 
 def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
@@ -72,8 +72,8 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If there is no data set of this name, or a downloaded file has another checksum than its
-        repository publishes, or other variables than expected.
+        If there is no data set of this name, or a downloaded file does not have the checksum that
+        its repository publishes, or does not have the expected variables.
     ImportError
         If pooch or netCDF4 is needed, but not installed.
     ConnectionError
@@ -81,11 +81,11 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
 
     Notes
     -----
-    The real data come from the folder that the environment variable ``XRECAL_DATA`` names, if this
-    folder holds the file in brackets below. Otherwise the function downloads ``"mjo_rmm1"``, and
-    makes twins of all other data sets, because nobody publishes these data in a form that xrecal
-    can read. A twin has the names, dimensions, sizes and units of the real data, and similar
-    errors. Each call makes the same twin.
+    The environment variable ``XRECAL_DATA`` may name a folder with real data. If this folder holds
+    the file in brackets below, the function reads this file. Otherwise the function downloads
+    ``"mjo_rmm1"``, and makes twins of all other data sets, because nobody publishes these data in a
+    form that xrecal can read. A twin has the names, dimensions, sizes and units of the real data,
+    and similar errors. Each call makes the same twin.
 
     - ``"innsbruck_temperature"`` (innsbruck_gefs.nc): night temperatures at an airport in the
       Alps and the GEFS reforecast, ``forecast(time, member)``, degree_Celsius.
@@ -104,15 +104,15 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
       and the calendar and weather of that hour, without a forecast.
 
     The files of ``"mjo_rmm1"`` hold forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_: 510 starts from
-    1999 to 2015, 45 days, 4 members, float32. They also hold the observed index [2]_, which
+    1999 to 2015, 45 daily leads, 4 members, float32. They also hold the observed index [2]_, which
     contains interannual variability. Lead times in the files are the middles of days (0.5, 1.5, ...
     days); the function rounds them down to 0, 1, ... days. Each forecast gets the observed index of
     its day ``init + lead``. If a date occurs twice in the observations, the first observation
-    counts. Days without an observation get NaN, and so do absolute values of 999 or more, which
-    mark missing observations. The files belong to the repository climpred-data, MIT licence [3]_.
-    pooch downloads the files to the folder ``tutorial`` of the user's cache, or of
-    ``XRECAL_CACHE_DIR``. Every call checks the MD5 sums of the files, and downloads a file again
-    only if its sum differs.
+    counts. The result is NaN for a day that the observations lack. It is also NaN if the absolute
+    value is 999 or more, which marks a missing observation. The files belong to the repository
+    climpred-data, MIT licence [3]_. pooch downloads the files to the folder ``tutorial`` of the
+    user's cache, or of ``XRECAL_CACHE_DIR``. Every call checks the MD5 sums of the files, and
+    downloads a file again only if its sum differs.
 
     References
     ----------
@@ -159,7 +159,7 @@ def _read_own(path: Path, tutorial: Tutorial) -> xr.Dataset:
 
 
 def load(source: Download) -> xr.Dataset:
-    """Read both files of a data set; download a file that is missing or has another checksum."""
+    """Read both files of a data set; download a file that is missing or has a wrong checksum."""
     require_library("netcdf")
     files = source.forecast, source.observation
     forecast, observation = (_read_file(path) for path in _fetch(files))
@@ -191,8 +191,8 @@ def _fetch(files: Sequence[RemoteFile]) -> list[Path]:
             paths.append(Path(store.fetch(file.name)))
         except RequestException as error:
             raise ConnectionError(
-                f"{file.url} could not be downloaded ({error}); without internet, put that file, "
-                f"of MD5 sum {file.md5}, at {store.abspath / file.name}, or make a synthetic twin "
+                f"{file.url} could not be downloaded ({error}); without internet, put this file "
+                f"(MD5 sum {file.md5}) at {store.abspath / file.name}, or make a synthetic twin "
                 "of the data: open_tutorial(..., twin=True)"
             ) from error
     return paths
@@ -263,7 +263,7 @@ _RMM1_ATTRS = {
     "license": "MIT (repository climpred-data, copyright 2019 Riley Brady)",
     "references": "Pegion et al. (2019), doi:10.1175/BAMS-D-18-0270.1; SubX data, "
     "doi:10.7916/D8PG249H; Wheeler and Hendon (2004), Monthly Weather Review 132, 1917-1932",
-    "comment": "Leads are the whole days before the middles of days in the file; observations "
+    "comment": "Leads are the lead times in the file, rounded down to whole days; observations "
     "are those of valid_time = init + lead",
 }
 _RMM1 = Download(

@@ -207,7 +207,7 @@ _START = {"standard_name": "forecast_reference_time"}
 def _dataset(
     variables: dict[str, Any], coords: dict[str, Any], attrs: dict[str, str]
 ) -> xr.Dataset:
-    """Return forecasts and observations in single precision, with the same attributes."""
+    """Return forecasts and observations in single precision, both with the attributes ``attrs``."""
     arrays = {
         name: (dims, values.astype(np.float32), attrs) for name, (dims, values) in variables.items()
     }

@@ -91,10 +91,10 @@ def compare(
         Observations of ``forecast``. If not given, ``observations`` must contain them, too.
     by : str or tuple of str
         How cross-validation splits the cases ("block", "year", "retrospective", "rolling"); see
-        ``hindcast.recal.cross_validate``. The name of a dimension of places or leads, such as
-        "lead_time" or "station", gives the table rows for each place or lead; "season" gives it
-        rows for each season of the valid time (DJF, MAM, JJA, SON). A pair gives a split and such
-        a name: ``by=("year", "season")``.
+        ``hindcast.recal.cross_validate``. With the name of a dimension of places or leads, such
+        as "lead_time" or "station", the table has rows for each place or lead. With "season", it
+        has rows for each season of the valid time (DJF, MAM, JJA, SON). You may pass a pair of a
+        split and such a name: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
         See ``hindcast.recal.cross_validate``. With ``refit``, the models of all methods learn new
         cases between two fits, by updates. A method whose own setting ``refit`` is given uses that
@@ -109,8 +109,8 @@ def compare(
     pool : str, tuple of str or dict, optional
         Location dimensions to pool. Each fit learns from the cases of all locations along these
         dimensions together; see ``hindcast.recal.fit``. Climatology is still fitted at each place
-        alone, if the place has at least two cases: one climatology of all places would be easy to
-        beat if places differ.
+        alone, if the place has at least two cases. If places differ, one climatology of all places
+        would be easy to beat.
     features : str or sequence of str, optional
         Names of coordinates that describe places; see ``hindcast.recal.fit``. Methods that do not
         compare features of places ignore this parameter.
@@ -125,8 +125,9 @@ def compare(
         in any way.
     sequential : bool
         True adds e-values: evidence that you may look at after every case. E-values need forecasts
-        whose fits learned only from earlier cases: ``forecast``, or ``by`` "retrospective" or
-        "rolling" with a ``gap`` that covers the cases not yet verified when a forecast is issued.
+        whose fits learned only from earlier cases. So pass ``forecast``, or use ``by``
+        "retrospective" or "rolling". Then ``gap`` must cover the cases that have not verified when
+        a forecast is issued.
     progress : bool
         See ``hindcast.recal.fit``.
 
@@ -176,9 +177,9 @@ def compare(
     -----
     All methods are scored on the same cases: the cases that every method predicts. The SKCE of a
     method uses all cases that this method predicts. In cross-validation, each fit knows the other
-    cases of the sample. This makes the PIT histogram flatter than that of independent forecasts, so
-    the p-values of the PIT test are too large. Standard errors and p-values, also those of the
-    tests of calibration, allow for dependence of successive cases; see
+    cases of the sample. So the PIT histogram is flatter than for independent forecasts, and the
+    p-values of the PIT test are too large. All standard errors and p-values, also in the tests of
+    calibration, allow for dependence of successive cases; see
     :func:`xrecal.arrays.diebold_mariano`, :func:`xrecal.arrays.serial_uniform_test` and
     :func:`xrecal.diagnostics.skce_test`. With too few cases, p-values are NaN, and the table shows
     question marks. Each location has a test of its own, so some locations have small p-values by
@@ -257,20 +258,20 @@ def compare(
 
 
 def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
-    """Return the split of ``by``, and the rows that it names: a dimension, "season" or None."""
+    """Return the split and the rows that ``by`` names; rows are a dimension, "season" or None."""
     given = listed(by)
     splits = [one for one in given if one in SPLITS]
     rows = [one for one in given if one not in SPLITS]
     if not given or len(splits) > 1 or len(rows) > 1:
         raise ValueError(
-            f"by={by!r} must name one split of {list(SPLITS)}, one dimension of places or leads or "
-            "'season' for rows, or one of each"
+            f"by={by!r} must name one split of {list(SPLITS)}, one kind of rows (a dimension of "
+            "places or leads, or 'season'), or both"
         )
     return (splits or ["block"])[0], (rows or [None])[0]
 
 
 def _season(rows: Hashable | None, scored: Form, case: Hashable, name: str) -> xr.DataArray | None:
-    """Return the season of each case if rows of the table are seasons, else None."""
+    """Return the season of each case, or None if the rows of the table are not seasons."""
     if rows is None:
         return None
     return season_of_rows(rows, scored.roles.obj, case, name=name, others=SPLITS)
@@ -335,7 +336,7 @@ def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...
 def _check_held_out(
     verification: xr.DataArray | None, splits: Splits, methods: Iterable[Method]
 ) -> None:
-    """Before any work, raise ValueError unless all methods support this cross-validation."""
+    """Raise ValueError, before any work, unless all methods support this cross-validation."""
     if verification is not None:
         raise ValueError("verification is given without forecast; give both parameters, or neither")
     for method in methods:
@@ -374,7 +375,7 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
         warn(
             f"{seen} of {labels[1].size} forecasts to score are among those that the methods were "
             "fitted on, so their scores are too good; pass forecasts that the methods have not "
-            "seen, or no forecast to cross-validate",
+            "seen, or leave out forecast, to cross-validate",
         )
 
 

@@ -1,4 +1,4 @@
-"""Regression of the observation on mean and variance of the ensemble, common to all places."""
+"""Regression, common to all places, of the observation on ensemble mean and variance."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ NARROWEST = 0.01
 many exact forecasts without spread, such as forecasts of no rain, would make the scale zero."""
 
 EXACT = 1e-9
-"""Largest standard deviation of errors that counts as rounding, as a share of the largest
+"""Errors count as rounding errors if their standard deviation is at most this share of the largest
 observation."""
 
 
 class Pooled(NamedTuple):
-    """Common regression of all places, N(a + b x, c² + d² v) for ensemble mean x and variance v."""
+    """Common regression of all places: N(a + b x, c² + d² v) for ensemble mean x and variance v."""
 
     coefficients: FloatArray
     """(4,) a, b, c, d"""
     level: float
     """Mean of the ensemble means, with outliers limited"""
     width: float
-    """Standard deviation of the ensemble means; the slope of a place is the change per such
-    deviation"""
+    """Standard deviation of the ensemble means; the slope of a place is the change per one such
+    standard deviation"""
     kurtosis: float
-    """Kurtosis of standardised errors. The smaller it is, the more accurate are estimates of
+    """Kurtosis of standardised errors. The smaller the kurtosis, the more accurate are estimates of
     variances"""
     inverse_size: float = np.nan
     """Mean of 1 / m over past ensembles of m members, NaN if unknown"""
@@ -44,7 +44,7 @@ class Pooled(NamedTuple):
     def standardised(
         self, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return location, scale and standardised ensemble mean of each case, (n,) each."""
+        """Return three arrays (n,): location, scale and standardised ensemble mean of each case."""
         a, b, c, d = self.coefficients
         scale = np.hypot(c, d * np.sqrt(variance))
         return a + b * mean, scale, (mean - self.level) / self.width

@@ -1,4 +1,4 @@
-"""Choice of the features that improve the law of errors, and of their scales, by held-out cases.
+"""Choose, by held-out cases, the features that improve the law of errors, and their scales.
 
 The law is the distribution of errors that a shared fit learns.
 """
@@ -42,7 +42,7 @@ def choose_relevance(
     cases : tuple of arrays
         Errors (n,), shapes (n, m) and features (n, k) of a sample of cases.
     part : array of int, shape (n,)
-        Number of the part of the folds to which each case belongs.
+        Number of the part to which each case belongs; folds consist of parts.
     folds : Folds
         F folds, each held out as a whole.
     max_rank : int
@@ -52,8 +52,8 @@ def choose_relevance(
     -------
     Coordinates
         Shapes get the best of four scales. A feature gets the best of four scales if it lowers the
-        held-out CRPS by more than the standard error of the gain over the folds; otherwise its
-        precision is 0. Each CRPS is the CRPS with the best ridge.
+        held-out CRPS by more than the standard error of the gain over the folds; otherwise the
+        precision of the feature is 0. Each CRPS is the CRPS with the best ridge.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def choose_relevance(
     k, n_parts = features.shape[1], folds.of_part.size
 
     def losses(shape: float, relevance: FloatArray) -> FloatArray:
-        """Return losses (F,) of the folds with the best ridge."""
+        """Return the loss of each fold (F,) at the best ridge."""
         placed = coordinates.scaled(shape, relevance).of(shapes, features)
         used = np.isfinite(placed).all(1) & np.isfinite(errors)
         landmarks = choose_landmarks(placed[used], max_rank)
@@ -94,9 +94,9 @@ def choose_relevance(
 
 
 def _is_less(found: FloatArray, best: FloatArray) -> bool:
-    """Return whether the mean of ``found`` (F,) is below that of ``best`` (F,).
+    """Return whether the mean of ``found`` (F,) is clearly below the mean of ``best`` (F,).
 
-    The difference must exceed its standard error over the folds.
+    The difference of the means must exceed its standard error over the folds.
     """
     if found.size != best.size:
         return False

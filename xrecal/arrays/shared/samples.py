@@ -1,4 +1,4 @@
-"""Sample of cases, which does not depend on the chunks in which a fit reads the cases."""
+"""Sample of cases that is the same for any chunks in which a fit reads the cases."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
 
 def join_samples(one: Sample, other: Sample, size: int = SAMPLE) -> Sample:
-    """Return the sample of all cases, from the samples of two sets of cases."""
+    """Join the samples of two sets of cases: return the sample of all cases."""
     both = Cases(*(np.concatenate(parts) for parts in zip(one.cases, other.cases, strict=True)))
     draws = np.concatenate([one.draws, other.draws])
     return _smallest(both, draws, np.arange(draws.size), size)
@@ -75,7 +75,7 @@ def usable(cases: Cases) -> IntArray:
 
 
 def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sample:
-    """Return the cases with the smallest hashes ``draws`` among some rows, sorted by hash."""
+    """Return, sorted by hash, the cases of some rows that have the smallest hashes ``draws``."""
     rows = among[np.argsort(draws[among], kind="stable")[:size]]
     return Sample(cases.take(rows), draws[rows])
 
@@ -92,7 +92,7 @@ class Values(NamedTuple):
     """(n, p) predictors of these cases, NaN if missing"""
     ends: FloatArray
     """(3, p) smallest and largest value of each predictor over all cases, then a mark: 0 if the
-    predictor is 0 in a case, else NaN"""
+    predictor is 0 in at least one case, else NaN"""
 
     def usual(self, periods: Sequence[float | None]) -> FloatArray:
         """Return the usual values of each predictor (1, p, 8), as in :mod:`.predictors`."""

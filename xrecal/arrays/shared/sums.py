@@ -60,7 +60,7 @@ def all_of(parts: Iterable[Sums]) -> Sums:
 
 
 def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
-    """Return the sums over the cases of the parts that ``which`` (G,) marks; it may mark none."""
+    """Return the sums over the parts that ``which`` (G,) marks: zeros if it marks no part."""
     kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
     return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
@@ -95,7 +95,7 @@ def sum_cases(
     Raises
     ------
     ValueError
-        If shapes do not fit or a weight is negative.
+        If shapes do not match or a weight is negative.
 
     Notes
     -----
