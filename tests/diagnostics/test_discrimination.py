@@ -111,7 +111,7 @@ def test_errors_of_many_places_count_dates():
         ),
         (
             lambda: ENSEMBLE.recal.anomaly_correlation(TRUTH, [279.0, 280.0]),
-            "climatology is one value a case, but there are several along 'threshold'",
+            "climatology must have one value per case, but has several along 'threshold'",
         ),
     ],
 )

@@ -125,9 +125,9 @@ def test_restarts():
         found = NORMAL.recal.monitor(TRUTH, restart=restart).isel(lat=0, lon=0)
         np.testing.assert_array_equal(found.e_value, of_arrays(pit, 1, stretch)[0])
         assert int(found.restarts.sum()) == np.unique(stretch).size
-    with pytest.raises(ValueError, match="restart is 'month'; give 'year', a number of cases"):
+    with pytest.raises(ValueError, match="restart is 'month'; give 'year', a positive number"):
         NORMAL.recal.monitor(TRUTH, restart="month")
-    with pytest.raises(ValueError, match="restart is 0; give 'year', a number of cases from 1"):
+    with pytest.raises(ValueError, match="restart is 0; give 'year', a positive number of"):
         NORMAL.recal.monitor(TRUTH, restart=0)
 
 
@@ -137,7 +137,7 @@ def test_years_need_dates_and_cases():
         bare[0].recal.monitor(bare[1])
     monthly = hindcast(n=40)
     with pytest.warns(
-        UserWarning, match="each year, and a year has at most 13 cases, too few to find errors"
+        UserWarning, match="each year, but a year has at most 13 cases, too few to find errors"
     ):
         monthly[0].recal.monitor(monthly[1])
     monthly[0][:10].recal.monitor(monthly[1], restart=None)
@@ -146,7 +146,7 @@ def test_years_need_dates_and_cases():
     first[0].recal.monitor(first[1])  # parts of two years
     two_years = monthly[0][:20], monthly[1][:20]
     with pytest.warns(
-        UserWarning, match="each year, and a year has at most 12 cases, too few to find errors"
+        UserWarning, match="each year, but a year has at most 12 cases, too few to find errors"
     ):
         two_years[0].recal.monitor(two_years[1])
 
@@ -242,7 +242,7 @@ def test_what_cannot_be_watched():
         ENSEMBLE.recal.monitor(TRUTH, seed=0.5)
     with pytest.raises(ValueError, match="lag is 0; give a whole number from 1"):
         ENSEMBLE.recal.monitor(TRUTH, lag=0)
-    message = r"runs along the cases in order of time, 'time', but dim is \['lat'\]; leave dim out"
+    message = r"runs along 'time', in order of time, but dim is \['lat'\]; leave dim out"
     with pytest.raises(ValueError, match=message):
         ENSEMBLE.recal.monitor(TRUTH, "lat")
 

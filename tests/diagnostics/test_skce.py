@@ -161,7 +161,7 @@ def test_censored_forecasts_are_tested_by_quantiles():
     np.testing.assert_array_equal(found.skce, expected.skce)
     np.testing.assert_array_equal(found.p_value, expected.p_value)
     assert found.skce.attrs["estimator"].endswith(
-        "of 200 quantiles, relative to the season where the status says so"
+        "of 200 quantiles, relative to the season where the status reports it"
     )
 
 

@@ -208,7 +208,7 @@ def test_rows_with_too_few_cases_say_so():
     scores = xr.DataArray(few, {"time": time, "lead": [1]}, ("time", "lead"), attrs={"units": "m"})
     _, row, *foot = repr(skill(scores, 0.5 + scores + few**2, by="lead")).splitlines()
     assert row.split()[-2:] == ["?", "?"]
-    assert foot[-1] == "?: too few cases, as dependent cases count as fewer"
+    assert foot[-1] == "?: too few cases (dependent cases count as fewer)"
     assert "?" not in repr(skill(SCORES, REFERENCE, by="lat"))
 
 

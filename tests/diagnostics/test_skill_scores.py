@@ -134,7 +134,7 @@ def test_a_reference_in_another_order_and_a_dataset():
         ),
         (
             lambda: ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=[0.5, 0.5]),
-            "a probability of each of 3 categories, with the sum 1",
+            "or probabilities of 3 categories with the sum 1",
         ),
         (lambda: ENSEMBLE.recal.rpss(TRUTH, [2.0, 1.0]), "edges must be increasing numbers"),
     ],
@@ -249,7 +249,7 @@ def test_categories_are_scored_as_they_come(name):
     np.testing.assert_allclose(summary.rps, squares.mean("time").transpose("lat", "lon"), rtol=1e-9)
     own = given.recal.rpss(TRUTH, reference=given)
     np.testing.assert_allclose(own.skill, 0, atol=1e-12)
-    with pytest.raises(ValueError, match="the forecast holds categories, which have edges"):
+    with pytest.raises(ValueError, match="the forecast of categories has edges of its own"):
         given.recal.rpss(TRUTH, THRESHOLDS)
 
 

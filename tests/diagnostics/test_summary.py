@@ -53,7 +53,7 @@ def test_tables_of_one_and_of_several_locations():
     few = repr(ENSEMBLE.isel(here)[:8].recal.summary(TRUTH.isel(here), **OPTIONS)).splitlines()
     assert [row.split()[-1] for row in few if "p  " in row] == ["?", "?"]
     assert few[-1].startswith("8 cases; ")
-    assert few[-1].endswith("; ?: too few cases, as dependent cases count as fewer")
+    assert few[-1].endswith("; ?: too few cases (dependent cases count as fewer)")
     every = ENSEMBLE.recal.summary(TRUTH, **OPTIONS)
     head, *rows, foot = repr(every).splitlines()
     assert head.split() == ["median", "lowest", "highest", "p", "<", "0.05"]
@@ -72,7 +72,7 @@ def test_locations_that_have_no_test_are_told():
     assert every.skce_p_value.isnull().sum() == 2
     *rows, foot = repr(every).splitlines()
     assert next(row for row in rows if row.startswith("SKCE p")).endswith("2 of 2")
-    told = "; rejections among the locations with enough cases, as dependent cases count as fewer"
+    told = "; rejections among the locations with enough cases (dependent cases count as fewer)"
     assert told in foot
     assert told not in repr(ENSEMBLE.recal.summary(TRUTH, **OPTIONS))
 

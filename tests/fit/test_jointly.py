@@ -402,7 +402,7 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         ),
         (
             lambda: FORECAST.recal.energy_score(VERIFIED, jointly=NAMES),
-            "have the units .*; give what each variable is divided by, such as "
+            "have the units .*; give a number to divide each variable by, such as "
             "scale=observations.std",
         ),
         (

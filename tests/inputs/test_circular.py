@@ -199,9 +199,9 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         (lambda: issued().recal.crps(VERIFIED, lower=10), ORDER),
         (lambda: drawn().recal.crps(VERIFIED, fair=True), ORDER),
         (lambda: drawn().recal.log_score(VERIFIED), ORDER),
-        (lambda: issued().recal.summary(VERIFIED, "time"), "diagnostics need values in an order"),
-        (lambda: issued().recal.skce(VERIFIED, "time"), "diagnostics need values in an order"),
-        (lambda: drawn().recal.energy_score(VERIFIED), "scores of fields take values on a line"),
+        (lambda: issued().recal.summary(VERIFIED, "time"), "diagnostics need values that have an"),
+        (lambda: issued().recal.skce(VERIFIED, "time"), "diagnostics need values that have an"),
+        (lambda: drawn().recal.energy_score(VERIFIED), "scores of fields need values on a line"),
         (lambda: ON_CIRCLE.recal.cross_validate(TRUTH), "only fit, with CKME, takes that into acc"),
         (
             lambda: HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), period=360),

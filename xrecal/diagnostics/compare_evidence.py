@@ -36,10 +36,10 @@ from .skce import skce_test, skce_test_of
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
-"""Largest number of bytes of quantiles in memory at a time, if inputs are not Dask arrays."""
+"""Limit of the memory for quantiles, in bytes, if inputs are not Dask arrays."""
 SEED = 0
 EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
-"""Dimensions, with sizes, that each result of :func:`evidence_of` (CRPS, PIT, quantiles) has
+"""Sizes of further dimensions of each result of :func:`evidence_of` (CRPS, PIT, quantiles),
 besides the dimensions of locations and cases."""
 
 
@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
     sequential: bool
     """True if quantiles of the forecasts are stored for a sequential comparison"""
     block_length: int | None = None
-    """Number of successive cases that count as one in tests; if None, tests estimate it"""
+    """Number of successive cases that count as one in a test; if None, the test estimates it"""
     season: xr.DataArray | None = None
     """Season of each case, if each season is tested separately"""
 
@@ -74,7 +74,8 @@ def splits_of(splits: Splits, method: Method) -> Splits:
     Raises
     ------
     ValueError
-        If ``refit`` is given for splits without updates, or the method does not support updates.
+        If ``refit`` is given for splits that are not rolling, or if the method does not support
+        updates.
     """
     refit = None if splits.by == "rolling" and method.refit is not None else splits.refit
     updates = updates_as_it_goes(splits.by, refit, method)

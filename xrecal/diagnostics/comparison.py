@@ -92,8 +92,8 @@ class Comparison(Shown):
         Returns
         -------
         DataArray
-            P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and if a test
-            has too few cases (dependent cases count as fewer).
+            P-values over ``method`` and ``other``, symmetric. P-values are NaN on the diagonal, and
+            where a test has too few cases (dependent cases count as fewer).
         """
         p_values = self["p_pair"]
         if adjust is None:
@@ -187,7 +187,7 @@ class Comparison(Shown):
 
 
 class Dependence(NamedTuple):
-    """How tests treat the dependence between cases; by default, tests estimate it from the data."""
+    """Dependence between cases, for the tests; by default, tests estimate it from the data."""
 
     block_length: int | None = None
     cluster: Cluster | None = None
@@ -208,7 +208,7 @@ class Known(NamedTuple):
     fit_seconds: float
     apply_seconds: float = math.nan
     kept: tuple[xr.DataArray, ...] = ()
-    """Quantiles of the forecasts, and for the raw forecast also the observations; empty if the
+    """Quantiles of the forecasts; for the raw forecast, also the observations. Empty if the
     comparison is not sequential"""
 
 
@@ -315,11 +315,11 @@ def _calibration(
         .assign_attrs(long_name=P_TEXTS[block_length != 1], units="1"),
         "pit_block_length": one.copy(data=tested.block_length).assign_attrs(long_name=BLOCK_TEXT),
         "pit_mean": mean.assign_attrs(
-            long_name="mean PIT, 0.5 if calibrated, less where forecasts are too high", units="1"
+            long_name="mean PIT: 0.5 if calibrated, smaller if forecasts are too high", units="1"
         ),
         "pit_variance": variance.assign_attrs(
-            long_name="mean square of PIT - 0.5 over that of calibrated forecasts, "
-            "above 1 where forecasts are too narrow",
+            long_name="mean square of PIT - 0.5, relative to calibrated forecasts; "
+            "above 1 if forecasts are too narrow",
             units="1",
         ),
     }
@@ -332,7 +332,7 @@ def _calibration(
 
 
 def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> xr.DataArray:
-    """Test scores (method, ..., case) against those of a reference: p-values of equal means."""
+    """Return p-values of equal mean scores (method, ..., case) of each method and a reference."""
     differences = scores - scores.sel({"method": reference}, drop=True)
     p = arrays.diebold_mariano(differences.to_numpy(), **options)[1]
     return (
@@ -343,12 +343,12 @@ def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> 
 
 
 def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
-    """Test scores (method, case) of any two methods: p-values of equal means, diagonal NaN."""
+    """Return p-values of equal mean scores (method, case) of any two methods; diagonal NaN."""
     values, labels = series.to_numpy(), series["method"].to_numpy()
     p_values = arrays.diebold_mariano(values[:, np.newaxis] - values, **options)[1]
     np.fill_diagonal(p_values, np.nan)
     coords = {"method": labels, OTHER: labels}
-    attrs = {"long_name": f"{_P}, of all locations together", "units": "1"}
+    attrs = {"long_name": f"{_P}, for all locations together", "units": "1"}
     return xr.DataArray(p_values, coords, ["method", OTHER], attrs=attrs)
 
 
@@ -362,7 +362,7 @@ def _overall(
     """Return standard errors and p-values for all locations together.
 
     Neighbouring locations often have the same errors, so they do not count as independent samples.
-    Tests use one number of each case, the mean over locations. Each position along ``by`` has its
+    Tests use one number for each case: the mean over locations. Each position along ``by`` has its
     own results, but ``p_pair`` is for all positions together.
     """
     locations = [d for d in scores.dims if d not in ("method", dim)]

@@ -62,8 +62,9 @@ def anomaly_correlation(
     Dataset
         Over all dimensions except those of cases and members: ``correlation`` in [-1, 1]; its
         standard error ``correlation_error``, which allows for dependence of successive cases;
-        ``n_cases`` and ``status``. The correlation is NaN with fewer than 3 cases, or where
-        anomalies do not vary. The result is lazy if an input is lazy.
+        ``n_cases`` and ``status``. The correlation is NaN with fewer than 3 cases, or if all
+        anomalies of the forecast means or of the observations are equal (with ``centred=False``: if
+        they are 0). The result is lazy if an input is lazy.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def _usual(climatology: Threshold, evidence: Evidence) -> xr.DataArray:
     wanted = read_thresholds(climatology, form, form.loc.dtype, evidence.pairs.dim)
     if wanted.several:
         raise ValueError(
-            f"climatology is one value a case, but there are several along {wanted.dim!r}; "
+            f"climatology must have one value per case, but has several along {wanted.dim!r}; "
             "select one"
         )
     return wanted.values.isel({wanted.dim: 0}, drop=True)

@@ -24,9 +24,9 @@ from xrecal.typing import FloatArray
 from .evidence import by_name, described, read_evidence
 
 _TEXTS = {
-    "miscalibration": "miscalibration: what recalibration would gain",
+    "miscalibration": "miscalibration: part that recalibration would remove",
     "miscalibration_error": "standard error of the miscalibration, allowing for autocorrelation",
-    "rest": "rest of the CRPS, which no recalibration changes",
+    "rest": "rest of the CRPS, which recalibration cannot reduce",
     "rest_error": "standard error of the rest, allowing for autocorrelation",
     "crps": "mean continuous ranked probability score",
 }
@@ -67,8 +67,8 @@ def decompose(
         Over locations, in the unit of the variable: ``crps``, the mean CRPS over the cases;
         ``miscalibration`` and ``rest``, which add up to the CRPS; their standard errors
         ``miscalibration_error`` and ``rest_error``; ``n_cases`` and ``status``. The miscalibration
-        of a calibrated forecast may be negative. Means are NaN with fewer than 2 cases, and
-        standard errors with fewer than 3. The result is lazy if an input is lazy.
+        of a calibrated forecast may be negative. Means are NaN with fewer than 2 cases; standard
+        errors are NaN with fewer than 3. The result is lazy if an input is lazy.
 
     Raises
     ------

@@ -45,7 +45,7 @@ _AREA = {
     "base_rate": "share of cases in which the event happened",
 }
 _VALUES = {
-    "value": "relative economic value of acting where the probability is at least cost over loss",
+    "value": "relative economic value of acting if the probability is at least cost / loss",
     "potential_value": "relative economic value of acting at the best level of probability",
     "base_rate": "share of cases in which the event happened",
 }
@@ -91,8 +91,8 @@ def roc(
     -------
     Dataset
         Over locations, ``threshold`` (if there are several) and ``probability_level``:
-        ``hit_rate``, the share of events at which the user acts, and ``false_alarm_rate``, the
-        share of cases without an event at which the user acts. Over locations and ``threshold``:
+        ``hit_rate``, the share of events in which the user acts, and ``false_alarm_rate``, the
+        share of cases without an event in which the user acts. Over locations and ``threshold``:
         ``area`` in [0, 1] (1 is perfect, ½ is no discrimination); its standard error
         ``area_error``; ``base_rate``, the share of cases with an event; ``n_cases`` and ``status``.
         Curve and area are NaN with fewer than 2 cases, or if the event happened in none or all of
@@ -198,15 +198,16 @@ def economic_value(
     Returns
     -------
     Dataset
-        Over locations, ``threshold`` and ``cost_loss`` (if there are several): ``value``, for a
-        user who takes protection if the probability is at least the ratio (the best rule if
-        probabilities are calibrated); ``potential_value``, for a user who takes protection if the
-        probability is at least the level that is best for these cases. A perfect forecast has the
-        value 1. The better of two simple rules, always or never to take protection, has the value
-        0; negative values are worse than this rule. Over locations and ``threshold``:
-        ``base_rate``, the share of cases with an event (a user whose ratio of cost to loss equals
-        this share gains most); ``n_cases``; ``status``, which reports if the event happened in none
-        or all of the cases. The result is lazy if an input is lazy.
+        Over locations, ``threshold`` and ``cost_loss`` (if there are several): ``value``, the value
+        for a user who takes protection if the probability is at least the ratio of cost to loss
+        (the best rule if probabilities are calibrated); ``potential_value``, the value for a user
+        who takes protection if the probability is at least the level that is best for these cases.
+        A perfect forecast has the value 1. There are two simple rules: always or never to take
+        protection. The better of these rules has the value 0; negative values are worse than this
+        rule. Over locations and ``threshold``: ``base_rate``, the share of cases with an event (a
+        user whose ratio of cost to loss equals this share gains most); ``n_cases``; ``status``,
+        which reports if the event happened in none or all of the cases. The result is lazy if an
+        input is lazy.
 
     Raises
     ------
@@ -247,7 +248,7 @@ def economic_value(
         what="the economic value",
     )
     variables = described(results, _VALUES, NO_UNIT)
-    attrs = {"long_name": "cost of protection over the loss that it saves", **NO_UNIT}
+    attrs = {"long_name": "cost of protection / loss that protection avoids", **NO_UNIT}
     what, along = "relative economic value", {COST_LOSS: (ratios, attrs)}
     result = _flagged(evidence, events, variables, what, along)
     return result.isel({COST_LOSS: 0}) if np.ndim(cost_loss) == 0 else result
@@ -271,11 +272,11 @@ def generalised_discrimination(
     Returns
     -------
     Dataset
-        Over locations: ``discrimination`` in [0, 1]: of all pairs of cases with different
-        observations, the share in which the case with the larger forecast has the larger
-        observation (1 is perfect, ½ is no discrimination); its standard error
-        ``discrimination_error``; ``n_cases`` and ``status``. The result is lazy if an input is
-        lazy.
+        Over locations: ``discrimination`` in [0, 1], the share of pairs in the right order (1 is
+        perfect, ½ is no discrimination); its standard error ``discrimination_error``; ``n_cases``
+        and ``status``. Pairs are any two cases with different observations. The order of a pair is
+        right if the case with the larger forecast has the larger observation. The result is lazy if
+        an input is lazy.
 
     Raises
     ------
@@ -284,12 +285,11 @@ def generalised_discrimination(
 
     Notes
     -----
-    See :func:`xrecal.arrays.generalised_discrimination` for the definition [1]_ [2]_. A forecast is
-    larger than another if a random member of the first is larger than a random member of the second
-    with a probability above ½. The score needs no threshold. A bias or an error of spread that all
-    forecasts share does not change the score. The function represents each normal distribution by
-    200 quantiles. See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m
-    members.
+    See :func:`xrecal.arrays.generalised_discrimination` for the definition [1]_ [2]_. Forecast A is
+    larger than forecast B if, with a probability above ½, a random member of A exceeds a random
+    member of B. The score needs no threshold. A bias or an error of spread that all forecasts share
+    does not change the score. The function represents each normal distribution by 200 quantiles.
+    See :func:`roc` for standard errors. The cost is O(n² m) for n cases of m members.
 
     References
     ----------

@@ -146,7 +146,7 @@ class Evidence:
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Return the forecasts as 200 quantiles, with a note on this; or unchanged if ``keep``."""
+        """Replace the forecasts by 200 quantiles, unless ``keep`` is True; also return a note."""
         form = self.form
         if keep:
             return self, ""
@@ -158,12 +158,12 @@ class Evidence:
         return replace(self, pairs=pairs), f", of {N_QUANTILES} quantiles"
 
     def mean_of_known(self, values: xr.DataArray) -> xr.DataArray:
-        """Average the values that are not missing over the cases; chunks do not change the mean."""
+        """Return the mean over the cases, without missing values; it does not depend on chunks."""
         (mean,) = self.over_cases(_mean, values, out=[()], what="the mean")
         return mean
 
     def error_of_mean(self, influence: xr.DataArray) -> xr.DataArray:
-        """Return the standard error of a result; ``influence`` is that of each case on the result.
+        """Return the standard error of a result, from the influence of each case on the result.
 
         The result is the mean of the influences. The error allows for autocorrelation. If the cases
         have several dimensions, the influences are first averaged over all of these dimensions
@@ -200,7 +200,7 @@ class Evidence:
             True for the cases that count. The Dataset then has the number of these cases, and a
             status that follows from this number.
         sure : bool
-            True sets results to NaN where there are too few cases.
+            True sets results to NaN at locations with too few cases.
         along : mapping from dimension to labels and attributes, optional
             Labels of new dimensions, and attributes of these labels.
         **attrs
@@ -245,7 +245,7 @@ def read_evidence(
         )
     ((form, observed),) = paired.values()
     if form.period is not None:
-        refuse_circular(form.period, form.name, "diagnostics need values in an order")
+        refuse_circular(form.period, form.name, "diagnostics need values that have an order")
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)
@@ -343,7 +343,7 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
 def flag_events(
     result: xr.Dataset, happened: xr.DataArray, dims: Sequence[Hashable], edges: Hashable = None
 ) -> xr.Dataset:
-    """Mark in the status of a result which events happened in none or all of the cases.
+    """Mark in the status of a result if an event happened in none or all of the cases.
 
     Parameters
     ----------
@@ -354,8 +354,8 @@ def flag_events(
     dims : sequence of hashable
         Dimensions of the cases.
     edges : hashable, optional
-        Dimension of thresholds between categories: the status then marks results with a category
-        that has no case. By default, each threshold is a separate event.
+        Dimension of thresholds between categories. If it is given, the status marks results with a
+        category that has no case. By default, each threshold is a separate event.
     """
     # Coordinates may have the names of results.
     happened = happened.drop_vars([name for name in happened.coords if name in result.data_vars])
@@ -373,7 +373,7 @@ def flag_events(
 def where_enough(
     variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """Set results to NaN where there are too few cases, and add the counts."""
+    """Set results to NaN at locations with too few cases; add number of cases and status."""
     enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 

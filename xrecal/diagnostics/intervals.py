@@ -21,12 +21,12 @@ from .pit import pit_of_cases
 
 LEVEL = "level"
 UNKNOWN = "not known from these quantiles"
-"""Note on intervals with an end beyond the levels of a forecast that consists of quantiles."""
+"""Note on intervals that end outside the levels, if a forecast consists of quantiles."""
 _TEXTS = {
     "coverage": "share of observations inside the central interval",
     "width": "mean width of the central interval",
     "interval_score": "mean interval score",
-    "dependence": "bias-corrected squared distance correlation of interval and PIT",
+    "dependence": "bias-corrected squared distance correlation between interval and PIT",
 }
 
 
@@ -67,8 +67,8 @@ def coverage(
         ``width``, the mean length of the interval in the unit of the variable; ``interval_score``,
         the mean of the length plus :math:`2/\alpha` times the distance of the observation from the
         interval, in the same unit; ``dependence``, the bias-corrected squared distance correlation
-        between the ends of the interval and the PIT: 0 on average if errors do not depend on the
-        forecast. Over locations: ``n_cases`` and ``status``. The result is lazy if an input is
+        between the ends of the interval and the PIT (0 on average if errors do not depend on the
+        forecast). Over locations: ``n_cases`` and ``status``. The result is lazy if an input is
         lazy.
 
     Raises
@@ -82,12 +82,12 @@ def coverage(
     Coverage can be right on average, but wrong given the forecast; ``dependence`` and
     :func:`skce_test` show such errors. An interval of rain that ends at zero contains a larger
     share of the observations than its level. An interval from few members contains a smaller share,
-    because it ends at the outermost members at the latest: 46, 73 and 82 % for 10 exchangeable
-    members at levels of 50, 80 and 90 %. If a forecast consists of quantiles, the results of an
-    interval that ends outside their levels are NaN. If the interval ends between two levels, the
-    quantile of the nearest level replaces its end, as in ``.recal.quantile``; so choose intervals
-    whose ends are among the levels. The cost is O(m) for each forecast of m members, and O(n²) for
-    the dependence of n cases.
+    because it cannot pass the outermost members: 46, 73 and 82 % for 10 exchangeable members at
+    levels of 50, 80 and 90 %. If a forecast consists of quantiles, the results of an interval are
+    NaN if an end is outside the levels of the quantiles. An end between two levels is replaced by
+    the quantile of the nearest level, as in ``.recal.quantile``. So choose intervals whose ends are
+    among the levels. The cost is O(m) for each forecast of m members, and O(n²) for the dependence
+    of n cases.
 
     References
     ----------
@@ -137,7 +137,7 @@ def coverage(
 def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray, xr.DataArray]:
     """Return the lower and upper ends of the central intervals of each forecast, over ``level``.
 
-    Ends are NaN if the forecast consists of quantiles and the interval ends beyond their levels.
+    If the forecast consists of quantiles, both ends are NaN if one end is outside their levels.
     """
     wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})

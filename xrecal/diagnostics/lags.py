@@ -16,10 +16,9 @@ from xrecal.inputs.verification import read_verified
 def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) -> xr.DataArray:
     """Return the number of cases between issue and verification of a forecast, for each lead.
 
-    This number, the lag, follows from the labels: it is the smallest h for which case t - h had
-    verified when case t was issued, for all t. A lead that is a number without a unit is a number
-    of cases. If forecasts have no leads, the lag is 1: each forecast verifies before the next one
-    is issued.
+    This number, the lag, follows from the labels: it is the smallest h for which, for all t, case
+    t - h had verified when case t was issued. A lead without a unit is a number of cases. If
+    forecasts have no leads, the lag is 1: each forecast verifies before the next one is issued.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
     dim : hashable
         Dimension of the cases.
     lag : int, optional
-        Lag that the user gave. The function returns this lag for all leads if it is not None.
+        Lag that the user gave. If it is not None, the function returns it for all leads.
 
     Returns
     -------
@@ -54,8 +53,8 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
         lags = np.maximum(np.ceil(leads.values), 1)
     else:
         raise ValueError(
-            f"forecast has leads along {lead!r}, but no labels along {dim!r} that show how many "
-            "cases verify later; give dates, or the number: lag=..."
+            f"forecast has leads along {lead!r}, but no labels along {dim!r} to compute the number "
+            "of cases between issue and verification; give dates, or this number: lag=..."
         )
     if lead not in forecasts.dims:
         return xr.DataArray(np.int64(lags[0]))

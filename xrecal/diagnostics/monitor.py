@@ -28,14 +28,14 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""In years with fewer cases than this, the monitor finds almost no error of calibration."""
+"""Number of cases a year below which the monitor finds almost no error of calibration."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",
     "alarm": "whether the evidence has reached its limit since the last restart",
     "change_statistic": "detector of changes of calibration",
     "change": "whether a change of calibration is detected with this case",
-    "since": "first case of the change that was detected last",
+    "since": "first case of the latest detected change",
 }
 
 
@@ -64,14 +64,14 @@ def monitor(
         dimensions of locations: the result is then the mean e-value of these locations, which is
         evidence on the whole region.
     alpha : float
-        Largest probability, in (0, 1), of an alarm before the next restart if forecasts are
-        calibrated, however late this restart is.
+        Number in (0, 1). For calibrated forecasts, the probability of an alarm before the next
+        restart is at most ``alpha``, however late this restart is.
     run_length : int
         For calibrated forecasts, the mean number of cases between false detections of a change is
         at least ``run_length``. 3650 cases are ten years of daily forecasts.
     restart : "year", int or None
-        When the e-value restarts: with each calendar year, after this number of cases, or never
-        (None).
+        Time at which the e-value restarts: at the start of each calendar year, after this number of
+        cases, or never (None).
     lag : int, optional
         Number of cases between issue and verification, at least 1. By default, xrecal finds this
         lag from the labels of starts and leads. If forecasts have no leads, the lag is 1: each
@@ -104,16 +104,16 @@ def monitor(
     The e-value is a product of bets that the PIT is not uniform; see
     :func:`xrecal.arrays.calibration_e_values`. See :func:`xrecal.arrays.calibration_changes` for
     the detection of changes. When a forecast at a lead of h steps is issued, the last h - 1 cases
-    have not verified yet. The evidence against such forecasts grows more slowly.
+    have not verified yet. So the evidence against such forecasts grows more slowly.
 
     The probability ``alpha`` of an alarm holds for forecasts that are calibrated exactly. A fitted
     forecast is never exactly calibrated, so evidence against it grows over the years. For this
     reason, the evidence restarts each year by default. Every place and lead has a test of its own.
     With ``alpha=0.01``, one of a hundred tests may raise a false alarm. For a region, take the mean
     of the e-values over places. This mean may be weighted if the weights are fixed beforehand and
-    add up to 1. Take it as an alarm if this mean reaches 1 / ``alpha`` at a lag of 1, or h /
-    ``alpha`` at a lag of h. If ``dim`` contains the locations, take it as an alarm if ``e_value``
-    reaches 1 / ``alpha``, at any lag.
+    add up to 1. Raise an alarm if this mean reaches 1 / ``alpha`` at a lag of 1, or h / ``alpha``
+    at a lag of h. If ``dim`` contains the locations, ``alarm`` already is the alarm of the region,
+    at any lag.
 
     Examples
     --------
@@ -158,14 +158,14 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
     time, dims = evidence.pairs.dim, evidence.dims
     if time not in dims:
         raise ValueError(
-            f"a monitor runs along the cases in order of time, {time!r}, but dim is {list(dims)}; "
+            f"a monitor runs along {time!r}, in order of time, but dim is {list(dims)}; "
             f"leave dim out, or name {time!r} and the locations of a region"
         )
     averaged = [d for d in evidence.form.roles.leads if d in dims]
     if averaged and averaged != [time]:
         raise ValueError(
-            f"leads along {averaged[0]!r} verify at different times, so that their evidence cannot "
-            "be averaged; leave them out of dim, and each lead has a monitor of its own"
+            f"the leads along {averaged[0]!r} verify at different times, so their evidence cannot "
+            "be averaged; leave them out of dim: each lead then has a monitor of its own"
         )
     return time, (*[d for d in dims if d != time], time)
 
@@ -183,7 +183,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
         if is_whole(restart) and restart >= 1:
             return np.arange(n) // int(restart)
         raise ValueError(
-            f"restart is {restart!r}; give 'year', a number of cases from 1, or None for never"
+            f"restart is {restart!r}; give 'year', a positive number of cases, or None for never"
         )
     observed = evidence.pairs.observations
     # Take years from the labels, which forecasts of all leads share, for one selected lead too.
@@ -201,8 +201,8 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
         most = max(most, int(DAYS_OF_YEAR / np.median(np.diff(np.unique(days)))))
     if counts.size > 1 and most < FEWEST_A_YEAR:
         warn_once(
-            f"the monitor restarts each year, and a year has at most {most} cases, too few to find "
-            "errors; use restart=None, or a number of cases"
+            f"the monitor restarts each year, but a year has at most {most} cases, too few to find "
+            "errors; use restart=None, or restart after a number of cases"
         )
     return np.asarray(years, np.int64)
 
@@ -221,7 +221,7 @@ def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Watch:
-    """Task that monitors the PIT (L, n), or (L, *places, n), of cases with lags (L,)."""
+    """Task that monitors PIT values, (L, n) or (L, *places, n), at lags (L,)."""
 
     alpha: float
     run_length: int
@@ -245,5 +245,5 @@ class _Watch:
 
 
 def begins(stretch: IntArray) -> npt.NDArray[np.bool_]:
-    """Return True for cases (n,) that are the first of a period between restarts."""
+    """Return True for each case (n,) that begins a period between restarts."""
     return np.asarray(np.diff(stretch, prepend=stretch[:1] - 1) != 0)

@@ -88,15 +88,15 @@ def energy_score(
     ------
     ValueError
         If dimensions, labels or units of the inputs do not match, or if Dask has a field in several
-        chunks. Also if the forecast has no joint distribution of places, as with quantiles, normal
-        distributions, or weights that differ between places: then make members with
+        chunks. Also if the forecast has no joint distribution of places: quantiles, normal
+        distributions, and weights that differ between places have none. Then make members with
         ``model.members(forecast, n, coherence=...)``.
 
     Notes
     -----
     See :func:`xrecal.arrays.energy_score` [1]_ for the formula and missing values. All places count
     equally. The score depends more on position and spread of the members than on dependence between
-    places; :func:`variogram_score` depends more on this dependence. The cost is O(m² d) for m
+    places; :func:`variogram_score` is more sensitive to this dependence. The cost is O(m² d) for m
     members of a field of d places.
 
     References
@@ -184,7 +184,7 @@ def _of_fields(
     form: Form, observed: xr.DataArray, score: FieldScore, over: Dims, what: str
 ) -> xr.DataArray:
     """Compute the scores of one variable."""
-    refuse_circular(form.period, form.name, "scores of fields take values on a line")
+    refuse_circular(form.period, form.name, "scores of fields need values on a line")
     pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
     form = pairs.form
     field = _field_dims(form, over)
@@ -224,7 +224,7 @@ def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
 
 
 def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
-    """Raise ValueError unless members of a forecast are fields."""
+    """Raise ValueError unless each member of a forecast is a field."""
     per_place = form.weights is not None and set(form.weights.dims) & set(field)
     missing = [d for d in field if d not in form.loc.dims]
     if form.traits.has_members and not per_place and not missing:
@@ -265,14 +265,14 @@ def as_vectors(
     forms = {name: paired[name][0] for name in names}
     whole = with_vector(forms, names[0])  # checks dimensions and labels
     for name, form in forms.items():
-        refuse_circular(form.period, name, "scores of vectors take values on a line")
+        refuse_circular(form.period, name, "scores of vectors need values on a line")
     _require_same_weights(forms)
     divisors = dict.fromkeys(names, 1.0) if scale is None else _scales(scale, names)
     units = {name: form.loc.attrs.get("units") for name, form in forms.items()}
     if scale is None and len(set(units.values())) > 1:
         raise ValueError(
-            f"the variables have the units {units}, whose distances cannot be added up; give "
-            "what each variable is divided by, such as scale=observations.std('time')"
+            f"the variables have the units {units}, so their distances cannot be added up; give a "
+            "number to divide each variable by, such as scale=observations.std('time')"
         )
     members = _stacked([_divided(form.loc, divisors[name]) for name, form in forms.items()], names)
     observed = _stacked([_divided(paired[name][1], divisors[name]) for name in names], names)

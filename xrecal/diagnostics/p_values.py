@@ -23,7 +23,7 @@ NO_P_VALUE = "?"
 """Text shown instead of a p-value if there are too few cases."""
 
 
-ENOUGH = "with enough cases, as dependent cases count as fewer"
+ENOUGH = "with enough cases (dependent cases count as fewer)"
 
 
 def shown_p(p: float) -> str:
@@ -50,13 +50,13 @@ def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
             cases = f"{low}" if low == high else f"{low} to {high}"
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
-    few = f"{NO_P_VALUE}: too few cases, as dependent cases count as fewer" if unknown else ""
+    few = f"{NO_P_VALUE}: too few cases (dependent cases count as fewer)" if unknown else ""
     few = few or (f"rejections among the locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
 
 def _some_untested(data: xr.Dataset) -> bool:
-    """Return whether some locations with cases, but not all, have no test of calibration."""
+    """Return whether a test is missing at some, but not all, of the locations with cases."""
     names = [f"{name}_p_value" for name in ("pit", "skce") if "n_cases" in data]
     untested = [data[n].isnull() & (data["n_cases"] > 0) for n in names if n in data]
     return any(0 < one.sum() < one.size for one in untested)
@@ -83,9 +83,9 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     method : {"bh", "by", "holm"}
         "bh" (Benjamini-Hochberg) is for tests that are independent or positively dependent, such as
         those at the places of a field. "by" (Benjamini-Yekutieli) is for tests of any dependence.
-        If you reject where the adjusted p-value is below q, "bh" and "by" ensure that on average at
-        most a share q of the rejections is false. "holm" is for few tests of any dependence: the
-        probability of any false rejection is at most q.
+        Suppose that you reject if the adjusted p-value is below q. With "bh" and "by", at most a
+        share q of the rejections is then false on average. "holm" is for few tests of any
+        dependence: the probability of any false rejection is at most q.
 
     Returns
     -------

@@ -44,7 +44,7 @@ P_TEXTS = {
     "by slow cosine waves",
     False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
-"""Long names of the p-value: True for the test that allows for dependence, False for the other."""
+"""Long names of the p-value, by whether the test allows for dependence between cases."""
 
 BLOCK_TEXT = "number of successive dates that count as one"
 
@@ -158,10 +158,10 @@ def pit_histogram(
     -------
     Dataset
         Over ``pit_bin`` (the middle of each bin) and locations: ``n_in_bin``, the number of cases
-        in the bin; ``frequency``, this number divided by that of a flat histogram. The frequency is
-        1 everywhere for calibrated forecasts, largest in the middle if forecasts are too wide, and
-        largest at both ends if forecasts are too narrow. Over locations: ``n_cases`` and
-        ``status``.
+        in the bin; ``frequency``, this number divided by the number in a bin of a flat histogram.
+        The frequency is about 1 in all bins for calibrated forecasts. It is largest in the middle
+        if forecasts are too wide, and largest at both ends if they are too narrow. Over locations:
+        ``n_cases`` and ``status``.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def pit_histogram(
         "n_in_bin": count.assign_attrs(long_name="number of cases"),
         "frequency": (count * bins / n.where(n > 0))
         .astype(values.dtype)
-        .assign_attrs(long_name="frequency relative to that of a flat histogram", units="1"),
+        .assign_attrs(long_name="frequency relative to a flat histogram", units="1"),
         **counts,
     }
     along = {BIN: (middle, ATTRS)}
@@ -236,7 +236,7 @@ def pit_test(
     Raises
     ------
     ValueError
-        See :func:`pit_histogram`; also if the block length is not a whole number from 1 on.
+        See :func:`pit_histogram`; also if the block length is not a whole number of at least 1.
 
     Notes
     -----
@@ -323,6 +323,6 @@ def quantile_pit_of(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Return the PIT (L, T) of quantiles at levels (m,); random numbers are those of ``pit_of``."""
+    """Return the PIT (L, T) of quantiles at levels (m,), with the random numbers of ``pit_of``."""
     uniform = uniform_of(seed, cases, location)
     return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)

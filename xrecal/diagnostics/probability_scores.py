@@ -137,8 +137,8 @@ def ranked_probability_score(
     edges : sequence of float or DataArray
         Thresholds between the categories, increasing, such as the two terciles of the climatology.
         A value that equals an edge belongs to the category below this edge. In a DataArray, edges
-        lie along a dimension that the forecast lacks. The DataArray may have other dimensions, too
-        (terciles of each location).
+        lie along a dimension that the forecast lacks. The DataArray may also have dimensions of the
+        forecast: each location then has its own edges.
 
     Returns
     -------

@@ -79,8 +79,8 @@ def rank_histogram(
     The histogram is flat if members and observation are exchangeable, whatever the number of
     members. The histogram leaves out cases with a missing member, because their ranks would have a
     smaller range. If a member is missing in every case, remove it first:
-    ``forecast.dropna("member", how="all")``. The chi-square test needs about 5 cases for each rank,
-    and independent cases. The cost is O(m) for each forecast of m members.
+    ``forecast.dropna("member", how="all")``. The chi-square test needs independent cases, about 5
+    for each rank. The cost is O(m) for each forecast of m members.
 
     References
     ----------

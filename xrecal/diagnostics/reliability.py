@@ -25,8 +25,8 @@ from .evidence import NO_UNIT, Evidence, described, read_evidence, stacked
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
 _PARTS = {
-    "miscalibration": "miscalibration: what recalibration would gain",
-    "discrimination": "discrimination: what the recalibrated forecast gains over climatology",
+    "miscalibration": "miscalibration: part that recalibration would remove",
+    "discrimination": "discrimination: gain of the recalibrated forecast over climatology",
     "uncertainty": "uncertainty: score of the climatology of these cases",
 }
 
@@ -109,7 +109,7 @@ def reliability(
         in [0, 1]. This conditional probability comes from isotonic regression of events on issued
         probabilities. Plotted against ``probability``, it gives the reliability diagram. Over
         locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
-        ``uncertainty``, three numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an
+        ``uncertainty``, three parts >= 0; ``n_cases`` and ``status``. The result is lazy if an
         input is lazy.
 
     Raises
@@ -196,7 +196,7 @@ def quantile_reliability(
         quantile, by isotonic quantile regression; both in the unit of the variable. Over locations
         and ``quantile``: ``below``, the share of observations at or below the issued quantile;
         ``quantile_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``,
-        three numbers >= 0 in the unit of the variable; ``n_cases`` and ``status``. The result is
+        three parts >= 0 in the unit of the variable; ``n_cases`` and ``status``. The result is
         lazy if an input is lazy.
 
     Raises
@@ -245,7 +245,7 @@ def quantile_reliability(
     variables = {
         "forecast_quantile": issued.assign_attrs({**text, "long_name": "issued quantile"}),
         "conditional_quantile": conditional.assign_attrs(
-            {**text, "long_name": "quantile given the issued one, by isotonic regression"}
+            {**text, "long_name": "quantile given the issued quantile, by isotonic regression"}
         ),
         "below": below.assign_attrs(
             long_name="share of observations at or below the issued quantile", units="1"

@@ -52,9 +52,9 @@ def ridge_curve(
     Returns
     -------
     Dataset
-        Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable
-        (with ``CKME(loss="laplace")``, the mean Laplace-kernel loss, without a unit), with the best
-        bandwidth, support and strength of covariates for each ridge. Over locations:
+        Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable.
+        With ``CKME(loss="laplace")``, it is the mean held-out Laplace-kernel loss, without a unit.
+        Each ridge has its best bandwidth, support and strength of covariates. Over locations:
         ``chosen_ridge``, which may lie between two ridges of the curve; ``n_cases`` and the
         ``status`` of the fit. Loss and ridge are NaN with fewer than ``min_samples`` cases. The
         result is lazy if an input is lazy.

@@ -37,7 +37,7 @@ def season_of_rows(
     name : str
         Name of the array in messages.
     others : sequence of str
-        Further values that the parameter ``by`` of the user may have, for the message.
+        Further values that the user may give for ``by``; the message lists them.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def season_of_rows(
     candidates = [*([] if valid is None else [valid]), *date_candidates(array, cases)]
     dates = next((one for one in candidates if one.chunks is None and are_dates(one)), None)
     if dates is None:
-        text = f" needs dates along {cases!r} (datetime64 or cftime), and {name} has none; add them"
+        text = f" needs dates along {cases!r} (datetime64 or cftime), but {name} has none; add them"
         raise ValueError(Advice(Typed("by", SEASON), text))
     bare = dates.drop_vars(set(dates.coords) - labels_along(dates, dates.dims))
     season: xr.DataArray = bare.dt.season.drop_attrs()
@@ -72,7 +72,7 @@ def season_of_rows(
 def each_season(
     values: xr.DataArray, season: xr.DataArray, function: Callable[[xr.DataArray], T]
 ) -> T:
-    """Apply a function to the values of each season with cases; join results along "season"."""
+    """Apply a function to the values of each season that has cases; join results by season."""
     values = values.drop_vars(SEASON, errors="ignore")
     names = [one for one in SEASONS if (season == one).any()]
     parts = [function(values.where(season == one)) for one in names]

@@ -39,7 +39,7 @@ def quantile_weighted_crps(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        See :func:`xrecal.diagnostics.crps`; each normal distribution is replaced by 200 quantiles.
+        See :func:`xrecal.diagnostics.crps`. Normal distributions are replaced by 200 quantiles.
     emphasis : {"center", "tails", "upper", "lower"}
         Levels that get more weight. A quantile at level :math:`\tau` gets the weight
         :math:`\tau (1 - \tau)` with "center", :math:`(2 \tau - 1)^2` with "tails", :math:`\tau^2`

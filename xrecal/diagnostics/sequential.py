@@ -17,17 +17,17 @@ def sequential_evidence(
     dim: Hashable,
     lags: xr.DataArray,
 ) -> dict[str, xr.DataArray]:
-    """Return e-values, large if a method has a lower CRPS than a reference, for each reference.
+    """Return e-values for each reference: large if a method has a lower CRPS than the reference.
 
-    The e-values have a value for each method, location and case. Each forecast is replaced by
-    quantiles of equal probability. So the CRPS of two forecasts differ by at most twice the mean
-    distance between their sorted quantiles; e-values need this bound.
+    There is an e-value for each method, location and case. Quantiles of equal probability replace
+    each forecast. So the CRPS of two forecasts differ by at most twice the mean distance between
+    their sorted quantiles; e-values need this bound.
 
     Parameters
     ----------
     kept_of : mapping from label to tuple of DataArray
-        Quantiles of the forecasts of each method, of equal probability and in memory; the tuple of
-        the first label also has the observations.
+        Quantiles of equal probability of the forecasts of each method, in memory. The tuple of the
+        first label also has the observations.
     references : sequence of str
         Labels of the reference methods.
     dim : hashable
@@ -59,7 +59,7 @@ def sequential_evidence(
         variables[f"e_{reference}"] = (
             xr.concat(parts, "method")
             .assign_coords(method=list(quantiles))
-            .assign_attrs(long_name=f"evidence of a lower CRPS than that of {reference}", units="1")
+            .assign_attrs(long_name=f"evidence of a lower CRPS than {reference}", units="1")
         )
     return variables
 

@@ -33,8 +33,8 @@ def over_series(
     """Apply a function to all forecasts and observations of each location.
 
     The function gets forecasts (L, n, m), observations (L, n), a number that identifies each
-    location (L,), and ``extras`` (L, n). A result has one number per location, or per case where
-    ``per_case`` is True.
+    location (L,), and ``extras`` (L, n). Each result has one number per location, or one per case
+    if its ``per_case`` is True.
     """
     form = evidence.form
     for part in form.parts.values():
@@ -72,7 +72,7 @@ def over_series(
 def _parts_and_core(
     form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
 ) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
-    """Return the arrays of a forecast, each with its last dimensions: cases and members.
+    """Return each array of a forecast with the names of its last dimensions: cases and members.
 
     If all cases of a weighted forecast share the members, the members have no dimension of cases.
     """

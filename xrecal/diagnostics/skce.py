@@ -119,8 +119,8 @@ def skce_test(
         rejections is closer to the level of the test than that of "bootstrap". "serial" is for
         cases that depend on each other: the slow cosine waves in the series of cases show how
         uncertain their mean is. "montecarlo" draws observations from the forecasts; it is right for
-        any number of cases. "block" uses a normal approximation of the mean of estimates from
-        blocks of cases, for very many cases.
+        any number of cases. "block" is for very many cases: it computes an estimate for each block
+        of cases, and assumes that the mean of these estimates is normally distributed.
     n_resamples : int
         Number of resamples; "block" ignores it.
     block_length : int, optional
@@ -143,8 +143,8 @@ def skce_test(
     -------
     Dataset
         Over locations: ``skce``, the squared kernel calibration error, without a unit (an unbiased
-        estimate, which may be negative); ``p_value``, of a right-tailed test: it is small if
-        forecasts are not calibrated; ``block_length``, only for "serial"; ``n_cases``; ``status``.
+        estimate, which may be negative); ``p_value``, of a right-tailed test (small if forecasts
+        are not calibrated); ``block_length``, only for "serial"; ``n_cases``; ``status``.
         The status reports: fewer than 2 cases, or observations that are all equal (results are
         NaN); fewer than 10 cases; forecasts that are all equal, so the test compares observations
         alone; weights that are negative or do not sum to one (results are NaN); cases that depend
@@ -170,7 +170,7 @@ def skce_test(
     All tests assume independent cases, except "serial", and "wild" with a ``block_length`` above 1.
     If successive cases depend on each other, tests that assume independence reject too often, and a
     warning reports this. "block" then rejects most often, because it compares neighbouring cases.
-    "wild" needs at least ten blocks of ``block_length`` cases; the status marks results of fewer
+    "wild" needs at least ten blocks of ``block_length`` cases; the status marks results from fewer
     blocks. If ``dim`` has several dimensions, "serial" allows for any dependence among the cases of
     one date.
 
@@ -183,10 +183,10 @@ def skce_test(
     quantiles, the test treats the quantiles as the only possible values. So the test rejects
     forecasts of few quantiles even if the quantiles are exact; :func:`pit_test` does not reject
     them. For such forecasts, test many levels, or the weighted ensemble from which the quantiles
-    were computed, or the output of ``cross_validate(..., output="pit")``. At each location of n
-    cases, the SKCE costs O(n²) distances and memory for n² numbers, and the test costs
-    O(n_resamples n²) operations; "montecarlo" takes seconds for hundreds of normal distributions.
-    The cost of "block" is O(n block_length).
+    were computed, or the output of ``cross_validate(..., output="pit")``. At each location with n
+    cases, the SKCE costs O(n²) distances and memory for n² numbers. The test costs O(n_resamples
+    n²) operations; "montecarlo" takes seconds for hundreds of normal distributions. The cost of
+    "block" is O(n block_length).
 
     References
     ----------
@@ -222,8 +222,8 @@ def skce_test_of(evidence: Evidence, block_length: int | None, seed: int) -> xr.
 def _check_block_length(test: str, block_length: int) -> None:
     if test not in ("serial", "wild", "block"):
         raise ValueError(
-            f"block_length is for test='serial', 'wild' or 'block', not {test!r}, which takes "
-            "cases as independent"
+            f"block_length is for test='serial', 'wild' or 'block', not {test!r}, which assumes "
+            "independent cases"
         )
     least = 2 if test == "block" else 1
     if not is_whole(block_length) or block_length < least:
@@ -243,7 +243,7 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     season = season_of(form, evidence.time) if evidence.time in form.dims else None
     if season is not None:
         extras.append(season)
-        note += ", relative to the season where the status says so"
+        note += ", relative to the season where the status reports it"
     simultaneous = evidence.simultaneous if serial else 1
     results = over_series(
         evidence,

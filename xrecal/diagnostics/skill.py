@@ -70,7 +70,7 @@ class Skills(Shown):
         }
         foot = ", ".join(f"{k}: {self.attrs[k]}" for k in ("score", "reference") if k in self.attrs)
         if any(NO_P_VALUE in column for column in columns.values()):
-            foot += f"\n{NO_P_VALUE}: too few cases, as dependent cases count as fewer"
+            foot += f"\n{NO_P_VALUE}: too few cases (dependent cases count as fewer)"
         return Table(list(columns), list(map(list, zip(*columns.values(), strict=True))), foot)
 
 
@@ -104,12 +104,12 @@ def skill(
         of the valid time (DJF, MAM, JJA, SON). The result then prints as a table with a row for
         each place, lead or season.
     block_length : int, optional
-        Number of successive dates that count as one, for error, p-value and interval; 1 if dates
-        are independent. If not given, this number is estimated from the data.
+        Number of successive dates that count as one in error, p-value and interval; 1 if dates are
+        independent. If not given, xrecal estimates this number from the data.
     cluster : {"year", "season"}, optional
         Treat whole years or seasons as independent of each other, instead of blocks of cases. Cases
-        of one year or season may depend on each other in any way. Years begin in the largest gap
-        that the dates of all cases leave in the calendar.
+        of one year or season may depend on each other in any way. Years begin in the longest part
+        of the calendar that has no cases, or on 1 January if this part is short.
 
     Returns
     -------

@@ -77,11 +77,11 @@ def brier_skill_score(
 
     Notes
     -----
-    The default reference is computed from the observations that it predicts. So the score of this
-    reference is lower (better) by about 1/n than the score of a climatology known when forecasts
-    are issued [1]_, where n is the number of cases. If cases come from many places, the default
-    reference is the share at each place, so a forecast that knows only the climate has no skill.
-    With few members, the Brier score is too high;
+    The default reference is computed from the observations that it predicts. So its score is lower
+    (better), by a share of about 1/n for n cases, than the score of a climatology that is known
+    when forecasts are issued [1]_. If cases come from many places, the default reference is the
+    share at each place, so a forecast that knows only the climate has no skill. With few members,
+    the Brier score is too high;
     ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` estimates
     the skill of infinitely many members.
 
@@ -190,7 +190,7 @@ def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
             "categories have edges of their own"
         )
     if own is not None and edges is not None:
-        raise ValueError("the forecast holds categories, which have edges; leave edges out")
+        raise ValueError("the forecast of categories has edges of its own; leave edges out")
     found = edges if own is None else own
     assert found is not None
     return found
@@ -208,7 +208,7 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Return the RPS of ``probabilities`` or, if they are None, of the shares of these cases.
+    """Return the RPS of ``probabilities``; if None, of the share of cases in each category.
 
     RPS is the ranked probability score. If ``of_levels`` is True, the edges are quantiles of the
     climatology, and the probabilities are the differences between the levels of these quantiles.
@@ -220,8 +220,8 @@ def ranked_reference(
         numbers = given.dtype.kind in "iuf" and given.shape == (n,)
         if not numbers or abs(given.sum() - 1) > 1e-6:
             raise ValueError(
-                f"reference must hold a probability of each of {n} categories, with the sum 1, or "
-                f"be a forecast, got {probabilities!r:.60}"
+                f"reference must be a forecast, or probabilities of {n} categories with the "
+                f"sum 1, got {probabilities!r:.60}"
                 + (f", whose sum is {given.sum():.8g}" if numbers else "")
             )
         check_probability("reference", given)
@@ -258,7 +258,7 @@ def _with_ties(
 def _brier_of_probability(
     events: Events, probability: float | None, evidence: Evidence
 ) -> xr.DataArray:
-    """Compute Brier scores of one probability, or if None, of the share of cases with the event."""
+    """Compute Brier scores of a probability; if None, of the share of cases with the event."""
     above = None
     if probability is not None:
         if np.ndim(probability) or np.asarray(probability).dtype.kind not in "iuf":
@@ -271,7 +271,7 @@ def _brier_of_probability(
 
 
 def _told(reference: object) -> dict[str, str]:
-    """Return an attribute that describes a reference; no attribute if it is a forecast."""
+    """Return an attribute that describes a reference, unless the reference is a forecast."""
     if isinstance(reference, (xr.DataArray, xr.Dataset)):
         return {}
     if reference is None:
