@@ -20,7 +20,7 @@ HINDCAST = xr.DataArray(
     dims=["time", "x", "member"],
     name="t2m",
 )
-HELD = "count as missing values, as they are at least a million times all others"
+HELD = "count as missing values, as they are more than a million times all others"
 
 
 def with_values(array, *values, place=1):
@@ -148,7 +148,7 @@ METHODS = [
 
 
 BESIDE = (
-    "count as missing values, as they are at least a million times the largest that the model "
+    "count as missing values, as they are more than a million times the largest that the model "
     "has seen"
 )
 

@@ -27,7 +27,7 @@ CONSTANT = 64
 """A covariate is constant over all cases, so it has no effect."""
 
 FILL = 1024
-"""Some members or observations are at least a million times larger than all others; these values
+"""Some members or observations are more than a million times as large as all others; these values
 count as missing."""
 
 MEANINGS = {

@@ -61,7 +61,7 @@ def warn_of_missing(values: FloatArray, counted: str, beside: str, name: str) ->
     below = 10.0 ** math.floor(math.log10(np.abs(each).min()))
     shown = ", ".join(f"{value:.6g}" for value in each[:3]) + ", ..." * (each.size > 3)
     warn(
-        f"{counted} count as missing values, as they are at least a million times {beside}: "
+        f"{counted} count as missing values, as they are more than a million times {beside}: "
         f"{shown}. If they are missing, use {name}.where(abs({name}) < {below:g}), and the "
         "same for observations; otherwise correct them",
     )
