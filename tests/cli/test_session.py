@@ -23,7 +23,9 @@ HINTS = {
             .recal.fit(TRUTH.drop_vars("time").rename(time="t"), CLIMATOLOGY)
         )
     ),
-    "name another with --member-dim DIM": lambda: HINDCAST.rename(member="m").recal.fit(TRUTH),
+    "name another dimension with --member-dim DIM": lambda: HINDCAST.rename(member="m").recal.fit(
+        TRUTH
+    ),
     "otherwise convert first: write a file of observations in 'K'": (
         lambda: HINDCAST.recal.fit(TRUTH.assign_attrs(units="degC"), CLIMATOLOGY)
     ),

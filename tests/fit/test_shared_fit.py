@@ -487,7 +487,7 @@ def test_splits_with_too_few_cases_for_features_warn(recwarn):
     with pytest.warns(UserWarning, match="features='height' has no effect in 2 of 2") as found:
         HINDCAST.recal.cross_validate(TRUTH, by="block", blocks=2, **options)
     text = str(found[0].message)
-    assert "they learn from 192 pooled cases or more" in text
+    assert "the smallest learns from 192 pooled cases, and only" in text
     assert text.endswith("give more cases, use condition_on='height', or leave features out")
     recwarn.clear()
     HINDCAST.recal.cross_validate(TRUTH, by="block", blocks=12, **{**options, "gap": 0})

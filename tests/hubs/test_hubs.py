@@ -142,7 +142,9 @@ def test_usual_names_become_those_of_hubs():
     usual = usual.assign_coords(percentile=[10, 50, 90])
     pd.testing.assert_frame_equal(write(usual), write(forecast))
     lengths = usual.assign_coords(lead=np.array([0, 7], "timedelta64[D]"))
-    with pytest.raises(ValueError, match=r"count them: forecast\.assign_coords\(lead=\('lead', "):
+    with pytest.raises(
+        ValueError, match=r"count the leads: forecast\.assign_coords\(lead=\('lead', "
+    ):
         write(lengths)
 
 

@@ -218,7 +218,7 @@ ORDER = "'wind' is circular .*values on a circle have no order"
             lambda: fit().apply(FORECAST.assign_attrs(circular_period=24)),
             "has the circular_period 24, but the hindcast of the model had 360; fit again",
         ),
-        (lambda: HINDCAST.recal.fit(TRUTH).mean(RAW), "but the hindcast of the model was on a lin"),
+        (lambda: HINDCAST.recal.fit(TRUTH).mean(RAW), "but the hindcast of the model was not ci"),
         (lambda: NORMAL.recal.mean(), "has the form 'normal', which has no members"),
         (
             lambda: HINDCAST.recal.fit(TRUTH, period={"gust": 360}),

@@ -146,7 +146,7 @@ ERRORS = {
     "nothing said": (
         lambda: fit(INDEX),
         r"the covariate 'index' is along 'time', but hindcast is over starts along 'init' and "
-        r"leads. A forecast "
+        r"leads. If the covariate is a forecast, look it up at the valid time"
         r".*\.assign_attrs\(known='valid'\).*\.assign_attrs\(known='start'\).*known_at",
     ),
     "another word": (
@@ -168,7 +168,7 @@ ERRORS = {
     "looked up at the valid time": (
         lambda: fit(INDEX.sel(time=VALID)),
         r"'index' is known only at 2019-01-02.* by its coordinate 'time', after the start "
-        r"2019-01-01.*, in 80 of 80 cases; use the last value that is known: observations.reca",
+        r"2019-01-01.*, in 80 of 80 cases; use the last value known at the start: observa",
     ),
     "after the start": (lambda: fit(later("time", 2)), "'index' is known only at 2019-01-03"),
     "observed after the start": (

@@ -263,7 +263,7 @@ def with_places(lat):
     return hindcast.recal.fit(observed, CLIMATOLOGY, covariates=covariates)
 
 
-UNKNOWN = r"the covariates \['index'\] are not among those conditioned on"
+UNKNOWN = r"not on the covariates \['index'\]; name them"
 PLAIN, GIVEN = (a.drop_vars("time") for a in (HINDCAST, OBSERVATIONS))
 ERRORS = {
     "missing": (
@@ -277,7 +277,7 @@ ERRORS = {
     ),
     "not asked for": (
         lambda: fit(method=xrecal.LinearPool(condition_on=())),
-        rf"{UNKNOWN}, \[\]; name them",
+        rf"the fit conditions on \[\], {UNKNOWN}",
     ),
     "not asked for by a forecast": (lambda: weights(fit(None, method=xrecal.IDR())), UNKNOWN),
     "dates": (

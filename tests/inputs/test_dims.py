@@ -118,7 +118,7 @@ GRIDS = {
     "rounding": (
         "lat",
         NORTHWARD + 1e-7,
-        "they agree up to rounding, so if they mean the same use ",
+        "they agree up to rounding, so if they mean the same, use ",
     ),
     "an offset": ("lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less than half a st"),
     "both": ("lat", NORTHWARD[::-1] - 0.24, "all are within 0.24 of each other, less than half a"),
@@ -165,7 +165,7 @@ def test_other_grids_are_only_told(mine, theirs):
 def test_forecasts_beside_a_model():
     forecasts = random("time", "lat", "member", lat=NORTHWARD)
     model = forecasts.recal.fit(random("time", "lat", lat=NORTHWARD), xrecal.EMOS())
-    with pytest.raises(ValueError, match=r"same use forecast\.sel\(") as error:
+    with pytest.raises(ValueError, match=r"same, use forecast\.sel\(") as error:
         model.mean(forecasts.assign_coords(lat=NORTHWARD + 0.1))
     assert str(error.value).endswith(
         'forecast.sel(lat=model.state.lat, method="nearest").assign_coords(lat=model.state.lat)'
@@ -176,7 +176,7 @@ def test_unknown_labels_of_other_sizes_are_named():
     model = FORECASTS.recal.fit(OBSERVATIONS, xrecal.EMOS())
     match = (
         "model.state and forecast differ along 'lat': 3 against 1 labels; select the same labels. "
-        "model.state has no 89.0, but 10.0, 20.0, 30.0"
+        "model.state lacks 89.0; it has 10.0, 20.0, 30.0"
     )
     for one in (FORECASTS.isel(lat=[0]), FORECASTS.isel(lat=0, drop=True).expand_dims("lat")):
         with pytest.raises(ValueError, match=re.escape(match)):

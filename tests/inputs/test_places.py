@@ -90,7 +90,9 @@ def test_latitudes_and_longitudes_of_a_grid_that_belong_to_others_are_refused(fl
     forecasts = truth.expand_dims(member=4)
     np.testing.assert_array_equal(forecasts.recal.crps(truth.isel(flip)), 0 * truth)
     turned = truth.isel(flip).assign_coords(lon=truth.lon.variable)
-    with pytest.raises(ValueError, match="are not the same: they are known in forecast by lat and"):
+    with pytest.raises(
+        ValueError, match="are not the same: they are identified in forecast by lat"
+    ):
         forecasts.recal.crps(turned)
 
 
@@ -115,7 +117,7 @@ def test_numbers_that_agree_do_not_hide_other_places():
     for other, message in (
         (
             observed.assign_coords(lat=("station", LAT[OTHER] + 0.3)),
-            "numbers that agree, but the places differ: they are",
+            "are equal numbers, but the places differ: they are",
         ),
         (
             names(TRUTH).assign_coords(COUNTED),

@@ -139,7 +139,7 @@ def test_single_forecast_is_dated_by_its_scalar_coordinate():
     scores = model.crps(NEW.isel(time=2), VERIFIED.isel(time=2))
     xr.testing.assert_identical(scores, model.crps(NEW, VERIFIED).isel(time=2))
     with pytest.raises(
-        ValueError, match=r"the calendar day needs the dates of forecast: .*scalar one"
+        ValueError, match=r"the calendar day needs the dates of forecast: .*scalar coordinate"
     ):
         model.apply(NEW.isel(time=2, drop=True))
 

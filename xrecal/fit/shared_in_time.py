@@ -1,8 +1,8 @@
 """A law of errors that all places share and that keeps learning, with a version for each date.
 
 The version of a date is the law that was known when the forecasts of this date were issued. The law
-follows from sums over dates. The state stores the sums over those dates that were known when the
-last case was issued. An update adds further dates one by one. So the law of each later day is
+follows from sums over dates. The state stores sums over the dates that were known when the last
+case was issued. An update adds further dates one by one. So the law of each later day is
 available, and the result does not depend on the number of days in an update.
 """
 
@@ -98,10 +98,10 @@ def learned_with_law(
 
 
 class KeptChunks(SharedChunks):
-    """Stored cases of the pools at each place, for passes over the cases of one date."""
+    """Cases that the pools at all places store, for passes over the cases of one date."""
 
     read_again = False
-    """A pass does not read its arrays again, because the task holds all of the state in memory."""
+    """Passes do not read the chunks again, because the update holds the whole state in memory."""
 
     def __init__(self, fitted: FittedVariable, state: xr.Dataset, name: Hashable) -> None:
         self.component = component_of_all(fitted.method)
@@ -162,14 +162,14 @@ class Turns(NamedTuple):
     """The stored sums cover this many dates, from the first date on. Observations of these dates
     may come late."""
     late: IntArray
-    """Positions of dates that the stored sums cover and for which the update has cases"""
+    """Positions of dates that the stored sums cover and for which the update has cases."""
     needed: frozenset[int]
-    """Counts of dates: the update computes the law whenever the sums cover so many dates. For each
-    case to learn from, the set has the count of dates that were known when the case was issued."""
+    """Numbers of dates: when the sums cover so many dates, the update computes the law. For each
+    case to learn from, the set has the number of dates known when the case was issued."""
     kept: int
     """The sums of the new state cover this many dates, from the first date on."""
     n: int
-    """Number of all dates"""
+    """Number of all dates."""
 
     @classmethod
     def of(cls, summed: int, order: Order, known: IntArray) -> Turns:
@@ -217,7 +217,7 @@ def _advanced(
 
 
 def _seen(fitted: FittedVariable, joined: xr.Dataset, order: Order, turns: Turns) -> xr.DataArray:
-    """Return an array over all dates, with the observations that the sums contain, else NaN."""
+    """Return an array over all dates: observations that the sums contain, and NaN elsewhere."""
     kept, n_kept = fitted.state[OBSERVATIONS].reset_coords(drop=True), order.n_kept
     there = (order.order < n_kept) & (np.arange(turns.n) < turns.first)
     taken = kept.drop_vars(list(kept.coords)).isel({CASE: np.minimum(order.order, n_kept - 1)})
@@ -264,7 +264,7 @@ def _at_location(
 
 
 def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
-    """Return sums over new cases of a chunk at places of the fit; None without a fit."""
+    """Return sums over the new cases that a chunk has at places of the fit; None without a fit."""
     from xrecal.arrays.shared.passes import added_sums_of
 
     if fit is None:

@@ -1,4 +1,4 @@
-"""Places of a shared fit (one fit of many places): their numbers and their features."""
+"""Numbers and features of the places of a shared fit, which is one fit for many places."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def require_few(method: Method, pool: Pool, n_dates: int) -> None:
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Return whether a fit makes a pool of methods at each position, with a shared component."""
+    """Return whether a fit makes a pool of methods, with a shared component, at each position."""
     component = method.shared_by_places
     return component is not None and shares(component, pool, n_dates)
 
 
 def require_splits(method: Method, pairs: Pairs) -> None:
-    """Raise ValueError if the method needs common regrets of all places, which splits lack."""
+    """Raise ValueError if the method needs common regrets of all places: splits have none."""
     pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(
@@ -73,9 +73,9 @@ def warn_of_features(pool: Pool | None, trained: Sequence[int]) -> None:
         warn(
             Advice(
                 Typed("features", names),
-                f" has no effect in {len(few)} of {len(trained)} splits: they learn from "
-                f"{pool.n_cases(min(few))} pooled cases or more, and only a fit of more than "
-                f"{MAX_POOLED} compares features of places; give more cases, use ",
+                f" has no effect in {len(few)} of {len(trained)} splits: the smallest learns from "
+                f"{pool.n_cases(min(few))} pooled cases, and only a fit to more than "
+                f"{MAX_POOLED} cases uses features of places; give more cases, use ",
                 Typed("condition_on", names),
                 ", or leave ",
                 Typed("features"),
@@ -90,7 +90,7 @@ def takes_features(method: Method) -> bool:
 
 
 def component_of_all(method: Method) -> Component:
-    """Return the component, among those of a pool, that is the same for all places."""
+    """Return the component of a pool of methods that all places share."""
     return next(c for c in components_of(method.mixed) if c.method.by_sums)
 
 
@@ -146,8 +146,8 @@ def _require_named(coordinates: Mapping[str, xr.DataArray], pool: Pool, form: Fo
             if c.dims and set(c.dims) <= set(pool.dims) and c.dtype.kind in "iuf"
         }
         raise ValueError(
-            f"features names {lacking[0]!r}, which is not a coordinate of numbers along "
-            f"{', '.join(map(repr, pool.dims))} of hindcast; it has {sorted(along)}"
+            f"features names {lacking[0]!r}, but hindcast has no such coordinate of numbers along "
+            f"{', '.join(map(repr, pool.dims))}; it has {sorted(along)}"
         )
 
 
@@ -162,8 +162,8 @@ def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
         )
         raise ValueError(
             f"the coordinate {coordinate.name!r} of hindcast is unknown at {unknown.sum()} of "
-            f"{unknown.size} places, first {where}; a fit to many pooled places uses their "
-            f"positions: give it a number there, or use hindcast.drop_vars({coordinate.name!r})"
+            f"{unknown.size} places, first {where}; a fit to many pooled places uses it: give "
+            f"numbers for these places, or use hindcast.drop_vars({coordinate.name!r})"
         )
 
 
@@ -176,7 +176,7 @@ def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.Da
 def features_of_places(
     form: Form, method: SharedCKME, dims: Sequence[Hashable]
 ) -> dict[str, xr.DataArray]:
-    """Return, for the places of a forecast, the features that the fit uses; they have no labels."""
+    """Return, as arrays without labels, the features that the fit uses at places of a forecast."""
     coordinates = feature_coordinates(form, dims, method.features)
     features = {}
     for name in method.features:
@@ -189,7 +189,7 @@ def features_of_places(
 
 
 def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
-    """Return the features (P, k) of the places of a hindcast, in the order of their numbers."""
+    """Return the features (P, k) of the places of a hindcast, in the order of place numbers."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     columns = [
         value.expand_dims({d: n for d, n in sizes.items() if d not in value.dims})
@@ -220,8 +220,8 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
     Raises
     ------
     ValueError
-        If a feature of a new place is unknown, or positions have no labels and their number differs
-        from that of the fit.
+        If a feature of a new place is unknown, or if positions have no labels, and the forecast has
+        another number of positions than the fit.
     """
     method, pool = as_shared(fitted.method), fitted.pool
     assert pool is not None
@@ -299,6 +299,6 @@ def require_features(
         "and height"
     )
     raise ValueError(
-        f"forecast is of {int(new.sum())} places that the model was not fitted on{where}, and "
+        f"forecast has {int(new.sum())} places that the model was not fitted on{where}, and "
         f"{told}, or select places of the fit"
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Order) -> xr.Dataset:
     """Return the state of a shared fit with more cases.
 
-    ``dates`` are those of the added cases, and ``axis`` has the dates of all cases. A known case
+    ``dates`` has the dates of the added cases, and ``axis`` the dates of all cases. A known case
     adds nothing, unless its observation was missing before. New places join the fit.
 
     Raises
@@ -107,7 +107,7 @@ def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
 def engine_of(
     chunks: SharedChunks, at: Mapping[Hashable, int], packed: xr.DataArray
 ) -> tuple[PassesOverChunks, Any]:
-    """Return an object that runs passes over the cases of a location, and the arrays of its fit.
+    """Return an engine that runs passes over the cases of a location, and the arrays of its fit.
 
     The passes use the usual values of covariates, such as the median, that this fit has stored.
     """
@@ -172,7 +172,7 @@ class _Added:
             raise ValueError(
                 f"{int(revised.sum())} observations that the model has learned from have "
                 f"changed, the first from {seen[first]:g} to {new[first]:g}; a shared fit keeps "
-                "sums, from which they cannot be subtracted: fit again to all cases, "
+                "sums, from which old values cannot be subtracted: fit again to all cases, "
                 f"hindcast.recal.fit(observations, model.method, pool={self.pooled!r})"
             )
         if fit is None:

@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
     shared: SharedCKME | None = None
     """Method of a shared fit, if there are many pooled cases."""
     of_all: Prepared | None = None
-    """Cases of all places together, if each place has a pool with a component that all share."""
+    """Cases of all places together, if pools at all places share a component."""
     members: NamedMembers | None = None
     """Weights and offsets of the models, if members are named models."""
 
@@ -129,7 +129,7 @@ def shared_group(
 def _outputs(
     prepared: Prepared, cases: Groups, parameters: Mapping[str, Parameter]
 ) -> tuple[dict[Any, tuple[dict[Hashable, int], Any]], dict[Hashable, int]]:
-    """Return dimensions and types of the output arrays of a fit, and dimensions of its members."""
+    """Return dimensions and types of the arrays of a fit, and dimensions of stored members."""
     pairs, pool, parts = prepared.pairs, prepared.pairs.pool, cases["forecasts"]
     n_cases = pairs.observations.sizes[pairs.dim] * (1 if pool is None else len(pool.taken))
     own: dict[Hashable, int] = {}

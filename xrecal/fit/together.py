@@ -3,7 +3,7 @@
 The cases of one place determine the best ridge, support and weights poorly. So places of one kind
 choose together, from a sample of these places. Then the fit of each place uses the joint choices,
 without a search. The evidence for a choice is the loss of each candidate in cross-validation; the
-joint evidence is that of the sampled places together.
+joint evidence is the loss at all sampled places together.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
     if lacking:
         raise ValueError(
             f"{' and '.join(map(repr, fitted.jointly))} are recalibrated jointly and updated "
-            f"together, but this model lacks {lacking[0]!r}; update a model that has them all"
+            f"together, but this model lacks {lacking[0]!r}; update a model that has all of them"
         )
 
 
@@ -201,7 +201,7 @@ def _joined_state(
     covariates: Mapping[str, xr.DataArray],
     partners: Sequence[FittedVariable],
 ) -> xr.Dataset:
-    """Return the state with all cases in order, after the task has learned from these."""
+    """Return the state with all cases in order, after the task has learned from all cases."""
     added = added_cases(pairs, covariates)
     state, order, parts = fitted.arrays, task.order, added["forecasts"]
     compared = [fitted, *partners] if order.has_known else []

@@ -190,7 +190,7 @@ class ForetellTask:
     """
 
     task: UpdateTask
-    """Task that has joined the stored and the added cases"""
+    """Task that has joined the stored and the added cases."""
 
     def __call__(self, state: Named) -> dict[Any, npt.NDArray[Any]]:
         """Run the task on one chunk."""
@@ -204,7 +204,7 @@ class LearnTask:
     """Task that learns from a state with added cases, and returns the arrays that change."""
 
     task: UpdateTask
-    """Task that has joined the stored and the added cases"""
+    """Task that has joined the stored and the added cases."""
 
     @property
     def method(self) -> Method:
@@ -242,7 +242,7 @@ def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | No
 def joined_values(
     kept: xr.Variable, added: xr.DataArray, order: Order, *, guarded: bool = False
 ) -> xr.DataArray:
-    """Return values (..., case) of all cases: stored values, and added ones where none is stored.
+    """Return values (..., case) of all cases: stored values, or else added values.
 
     If ``guarded``, added values far outside the usual range of the stored values become NaN.
     """
@@ -308,7 +308,7 @@ def _with_known(
     order: Order,
     axis: int,
 ) -> npt.NDArray[Any]:
-    """Return the stored cases, in which added cases have replaced known ones; see :func:`join`."""
+    """Return the stored cases after added cases have replaced known ones; see :func:`join`."""
     xp = namespace(kept)
     of_added = np.flatnonzero(order.known >= 0)
     at, new = xp.asarray(order.known[of_added]), xp.asarray(of_added)

@@ -60,8 +60,8 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     Raises
     ------
     ValueError
-        If columns are missing, if cells are not dates or numbers, if rows occur twice, or if
-        ``target`` is unknown, or not given for a table with several targets.
+        If columns are missing, if cells are not dates or numbers, if rows occur twice, if
+        ``target`` is unknown, or if the table has several targets and ``target`` names none.
 
     Notes
     -----
@@ -70,8 +70,8 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     ids.
 
     Horizons get the unit days or weeks if all target end dates agree with this unit. Otherwise the
-    target end dates are a coordinate over start and horizon. If the table has no target end dates,
-    set the unit yourself: ``forecast.horizon.attrs["units"]``.
+    target end dates become a coordinate over start and horizon. If the table has no target end
+    dates, set the unit yourself: ``forecast.horizon.attrs["units"]``.
 
     Examples
     --------
@@ -173,8 +173,8 @@ def observations(
     target : str, optional
         Name of the target to read, needed if the table has several targets.
     as_of : date, optional
-        Date on which the values were known: later versions of the data are ignored. By default, all
-        versions count.
+        Date on which the values were known: the function ignores later versions of the data. By
+        default, it uses all versions.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def observations(
     ------
     ValueError
         If columns are missing, if cells are not dates or numbers, if two rows of one version have
-        the same date and place, or if no version is as old as ``as_of``.
+        the same date and place, or if all versions are later than ``as_of``.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def _settled(
     """Return the latest version of each date and place, among the versions up to a date."""
     versioned = AS_OF in rows
     if as_of is not None and not versioned:
-        raise ValueError(f"as_of needs a column as_of, the table has {[*rows]}")
+        raise ValueError(f"as_of needs a column as_of; the table has {[*rows]}")
     if as_of is not None:
         first = rows[AS_OF].min()
         rows = rows[rows[AS_OF] <= pd.Timestamp(as_of)]

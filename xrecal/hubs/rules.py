@@ -118,7 +118,7 @@ def at(wrong: pd.Series, given: pd.Series, what: str) -> Iterator[str]:
 
 
 def _unreadable(given: pd.DataFrame, rows: pd.DataFrame) -> Iterator[str]:
-    """Yield lines for cells that are missing, or have another type than their column needs."""
+    """Yield lines for cells that are missing, or whose type does not fit their column."""
     origin = origin_of(given)
     for name in dict.fromkeys([origin, END]):
         if name is not None and name in given:

@@ -36,10 +36,11 @@ def write(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Forecasts over starts and leads: ensembles, quantiles, normal distributions or mixtures. Or
-        probabilities over ``category`` (from :func:`~xrecal.products.categories.categories`) or
-        ``threshold`` (from :func:`~xrecal.products.probabilities.cdf`). Coordinates with a single
-        value, such as ``target`` and ``model_id``, become columns.
+        Forecasts over starts and leads: ensembles, quantiles, normal distributions, mixtures, or
+        probabilities. Probabilities have the dimension ``category`` (as from
+        :func:`~xrecal.products.categories.categories`) or ``threshold`` (as from
+        :func:`~xrecal.products.probabilities.cdf`). Coordinates with a single value, such as
+        ``target`` and ``model_id``, become columns.
     path : str or path, optional
         Path of the file to write (.csv, .csv.gz or .parquet).
     levels : sequence of float, optional
@@ -151,7 +152,7 @@ def _rows(array: xr.DataArray, dim: str) -> pd.DataFrame:
         if times.lead in array.coords and array[times.lead].dtype.kind == "m":
             raise ValueError(
                 f"leads along {times.lead!r} are lengths of time, but horizons of hubs are whole "
-                f"numbers; count them: forecast.assign_coords({times.lead}=({times.lead!r}, "
+                f"numbers; count the leads: forecast.assign_coords({times.lead}=({times.lead!r}, "
                 '[0, 1, ...], {"units": "weeks"}))'
             )
     array = array.drop_vars([name for name in array.coords if name not in kept])

@@ -16,9 +16,9 @@ BETWEEN = "between_members"
 computed."""
 
 TAIL, TAIL_SHAPE = "tail", "tail_shape"
-"""Texts that mark the tails. The members that represent a tail have the first text in the
-coordinate ``component``, and the variable with the shapes of the tails has the second text in its
-attribute ``role``. A shape is that of a generalised Pareto distribution."""
+"""Texts that mark the tails. In the coordinate ``component``, the first text marks the members that
+represent a tail. In the attribute ``role``, the second text marks the variable with the shapes of
+the tails. A shape is that of a generalised Pareto distribution."""
 
 SIDE, SIDES = "side", ("lower", "upper")
 """Dimension that counts the two tails, and its labels."""

@@ -44,6 +44,6 @@ def check_period(given: float, fitted: float | None, name: str) -> None:
     if given != fitted:
         raise ValueError(
             f"{name} has the {PERIOD} {given:g}, but the hindcast of the model "
-            + ("was on a line" if fitted is None else f"had {fitted:g}")
+            + ("was not circular" if fitted is None else f"had {fitted:g}")
             + f"; fit again with period={given:g}, or drop the attribute"
         )

@@ -22,7 +22,7 @@ SPREAD = "_spread"
 """Ending of the name of a covariate that is the logarithm of the spread of a forecast."""
 
 ROUNDING = 1e-12
-"""A spread below the mean times this number counts as 0: it comes from rounding of equal
+"""A spread of at most this share of the absolute mean counts as 0: it comes from rounding of equal
 members."""
 
 Given = Mapping[str, Labelled] | None

@@ -16,8 +16,8 @@ from .valid_time import Times, read_times, time_dim
 from .valid_time_lookup import first_of, taken_at
 
 KNOWN = "known"
-"""Attribute of a covariate with dates of its own: "start" for an observation, which is looked up at
-starts, and "valid" for a forecast, which is looked up at valid times."""
+"""Attribute of a covariate with dates of its own: "start" for an observation, which xrecal looks up
+at starts, and "valid" for a forecast, which xrecal looks up at valid times."""
 
 START, VALID = "start", "valid"
 
@@ -44,8 +44,8 @@ def at_times(
     Raises
     ------
     ValueError
-        If it is unknown at which date to look up the covariate, if the covariate has no value at a
-        valid time, or if it has a value that was not known at the start.
+        If neither ``known`` nor the attribute gives the date at which to look up the covariate, if
+        the covariate has no value at a valid time, or if a value was not known at the start.
     """
     known = value.attrs.get(KNOWN, known)
     if known not in (None, START, VALID):
@@ -64,10 +64,10 @@ def at_times(
     if known is None:
         raise ValueError(
             f"{names[1]} is along {own!r}, but {names[0]} is over starts along {dim!r} and leads. "
-            f"A forecast is looked up at the valid time: use .assign_attrs(known={VALID!r}). An "
-            f"observation is looked up at the start: use .assign_attrs(known={START!r}), or the "
-            f"last observation known at the start: observations.recal.known_at({names[0]}, "
-            "delay=...)"
+            f"If the covariate is a forecast, look it up at the valid time: use "
+            f".assign_attrs(known={VALID!r}). If it is an observation, look it up at the start: "
+            f"use .assign_attrs(known={START!r}), or the last observation known at the start: "
+            f"observations.recal.known_at({names[0]}, delay=...)"
         )
     require_unique(value.indexes[own], own, names[1])
     if known == VALID:
@@ -85,8 +85,8 @@ def _at_valid_times(
     if (at < 0).any():
         raise ValueError(
             f"{names[1]} has no value along {own!r} for {int((at < 0).sum())} of {at.size} valid "
-            f"times of {names[0]}, first {first_of(wanted[at < 0][:1])}; give one for each, NaN "
-            "where it is unknown"
+            f"times of {names[0]}, first {first_of(wanted[at < 0][:1])}; give a value for each, "
+            "NaN where it is unknown"
         )
     taken = taken_at(value, times.roles.obj, own, at, valid.dims)
     labels = {d: times.roles.obj[d] for d in valid.dims if d in times.roles.obj.indexes}
@@ -121,7 +121,7 @@ def _refuse_later(
             first, start = (first_of(a.to_numpy()[later][:1]) for a in (dates, starts))
             raise ValueError(
                 f"{names[1]} is known only at {first} by its coordinate {name!r}, after the start "
-                f"{start}, in {int(later.sum())} of {later.size} cases; use the last value that is "
-                f"known: observations.recal.known_at({names[0]}, delay=...), or "
+                f"{start}, in {int(later.sum())} of {later.size} cases; use the last value known "
+                f"at the start: observations.recal.known_at({names[0]}, delay=...), or "
                 f".assign_attrs(known={VALID!r}) if the covariate is a forecast"
             )

@@ -55,8 +55,9 @@ def read_covariates(
         Dimension of the cases. Covariates may lack this dimension, and dimensions of locations.
     given : mapping from name to DataArray or forecast
         The user's covariates, which take precedence over coordinates. Each covariate needs a value
-        for all labels of the forecasts; other labels are dropped. Covariates that ``names`` lacks
-        are ignored. A covariate that is a forecast becomes two; see :func:`without_members`.
+        for all labels of the forecasts; other labels are dropped. Covariates that are not
+        in ``names`` are ignored. A covariate that is a forecast becomes two; see
+        :func:`without_members`.
     name : str
         Name of the forecasts in messages.
     cases : sequence of hashable
@@ -78,7 +79,7 @@ def read_covariates(
     if known and not needed:
         raise ValueError(
             Advice(
-                f"the covariates {[*known]} are not among those conditioned on, {list(names)}; "
+                f"the fit conditions on {list(names)}, not on the covariates {[*known]}; "
                 "name them in ",
                 Typed("condition_on"),
                 " or leave them out",
@@ -207,7 +208,7 @@ def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool
     if wanted in (SEASON, DAY):
         return (
             f"the {wanted.replace('_', ' ')} needs the dates of {name}: a datetime64 or cftime "
-            f"coordinate along {dim!r}, or a scalar one for a single forecast"
+            f"coordinate along {dim!r}, or a scalar coordinate for a single forecast"
         )
     of_spread = f" (of {wanted.removesuffix(SPREAD)!r} as a forecast with members)"
     return (
@@ -280,7 +281,7 @@ def _at_labels(
         first = whole.indexes[dim][int(np.flatnonzero(place < 0)[0])]
         raise ValueError(
             f"{names[1]} has no value for {int((place < 0).sum())} of {place.size} labels along "
-            f"{dim!r} of {names[0]}, first {first}; give one for each, NaN where it is unknown"
+            f"{dim!r} of {names[0]}, first {first}; give a value for each, NaN where it is unknown"
         )
     return value if value.indexes[dim].equals(whole.indexes[dim]) else value.isel({dim: place})
 

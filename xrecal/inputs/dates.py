@@ -32,7 +32,7 @@ class CaseAxis:
     days: FloatArray | None = None
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
-    """Number that is equal for cases of one date, ascending; None if each case has its own date."""
+    """Number of the date of each case, ascending; None if each case has a date of its own."""
     month_day: IntArray | None = None
     """Calendar day, as 100 times the month plus the day of the month."""
     day: FloatArray | None = None
@@ -69,9 +69,10 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
 
     Years begin on the date ``year_start``, MM-DD. By default they begin in the largest gap that the
     dates of all cases leave in the calendar, so that no season of cases is divided. For example, if
-    all cases are in December to February, each winter is one year, called after its January. Years
-    begin on 1 January if no gap has 30 days or more. They also begin on 1 January if the gap that
-    contains this day is the largest, or shorter than the largest by less than 3 days.
+    all cases are in December to February, each winter is one year, with the number of the year of
+    its January. Years begin on 1 January if no gap has 30 days or more. They also begin on
+    1 January if the gap that contains this day is the largest, or shorter than the largest by less
+    than 3 days.
     """
     if axis.year is None or axis.season is None or axis.month_day is None:
         return axis.year
@@ -102,7 +103,7 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
     if year is None or (cluster == "season" and axis.month_day is None):
         raise ValueError(
             f"cluster={cluster!r} needs dates along the dimension of the cases (datetime64 or "
-            "cftime); leave it out"
+            "cftime); leave cluster out"
         )
     if cluster == "year":
         return year

@@ -65,7 +65,7 @@ def _type_of(index: Any) -> str:
 
 
 def _one_type(dim: Hashable) -> str:
-    """Return advice for a message: give labels one type, if they are text or of two types."""
+    """Return advice, for a message, on labels that are text or have two types."""
     return (
         f"; give both labels of one type. For text or Python's dates use observations."
         f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
@@ -85,11 +85,11 @@ def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
         if apart.size == 1:
             hours = apart[0] / np.timedelta64(1, "h")
             return (
-                f"; they differ by {what} alone, so if they mean the same use observations."
+                f"; they differ by {what} alone, so if they mean the same, use observations."
                 f"assign_coords({dim}=observations.{dim} + np.timedelta64({hours:.0f}, 'h'))"
             )
         if apart.size:
-            return f"; they differ by {what} alone: give both equal labels, if they mean the same"
+            return f"; they differ by {what} alone: if they mean the same, give both equal labels"
     return ""
 
 
@@ -198,11 +198,11 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
             unknown = b.indexes[dim][~b.indexes[dim].isin(a.indexes[dim])]
             if unknown.size:
                 hint = (
-                    f". {names[0]} has no {_first(unknown)}{', ...' if unknown.size > 3 else ''}, "
-                    f"but {_first(a.indexes[dim])}{', ...' if a.sizes[dim] > 3 else ''}"
+                    f". {names[0]} lacks {_first(unknown)}{', ...' if unknown.size > 3 else ''}; "
+                    f"it has {_first(a.indexes[dim])}{', ...' if a.sizes[dim] > 3 else ''}"
                 )
         if names[0] == MODEL and a.sizes[dim] < b.sizes[dim]:
-            hint += f"; a fit with pool={dim!r} serves places without a record of their own"
+            hint += f"; a fit with pool={dim!r} can also forecast places without past observations"
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
             f"{b.sizes[dim]} labels; select the same labels{hint}"
@@ -215,13 +215,13 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
     numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
     if numbers and np.allclose(labels, others, rtol=1e-6, atol=1e-6, equal_nan=True):
         remedy = (
-            "they agree up to rounding, so if they mean the same use "
+            "they agree up to rounding, so if they mean the same, use "
             f"{names[1]}.assign_coords({at})"
         )
     elif numbers and (apart := _within_half_a_step(labels, others)) is not None:
         remedy = (
             f"all are within {apart:.2g} of each other, less than half a step of the grid, so if "
-            f'they mean the same use {names[1]}.sel({at}, method="nearest").assign_coords({at})'
+            f'they mean the same, use {names[1]}.sel({at}, method="nearest").assign_coords({at})'
         )
     raise ValueError(
         f"labels along {dim!r} differ, first at position {differ}: {labels[differ]} in "
@@ -238,7 +238,7 @@ def _at_labels_of(name: str, dim: Hashable) -> str:
 
 
 def _within_half_a_step(labels: Any, others: Any) -> float | None:
-    """Return the largest distance of paired labels; None unless below half a step of the grid.
+    """Return the largest distance between paired labels; None unless below half a grid step.
 
     The function sorts the labels of both arguments, and pairs them in this order.
     """
@@ -263,7 +263,7 @@ def text_of(value: object) -> str:
 
 
 def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
-    """Return levels of quantiles as a float64 array of one axis, in the given order.
+    """Return levels of quantiles as a float64 array with one axis, in the given order.
 
     Raises
     ------

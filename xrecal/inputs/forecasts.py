@@ -141,7 +141,7 @@ def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataA
     if taken:
         raise ValueError(
             f"{end} has the dimension {taken[0]!r}, but a whole distribution has one bound; "
-            "select one"
+            "select one bound"
         )
     return bound
 
@@ -177,7 +177,7 @@ def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
 
 
 def _alike(parts: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
-    """Return arrays with places in the order of the first; raise ValueError if labels differ.
+    """Return arrays with places in the order of the first array; raise ValueError if labels differ.
 
     Without this check, xarray would fill a Dataset with NaN where an array lacks a label.
     """

@@ -117,14 +117,14 @@ class Form:
 
     @property
     def member_dim_of_results(self) -> Hashable:
-        """Member dimension of results: the user's if the forecast has members, else ``member``."""
+        """Member dimension of results: that of the forecast if it has members, else ``member``."""
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
         """Return labels for n members, by name of their dimension; {} if members have no labels.
 
-        They are the labels of the forecast if it has n members, otherwise n successive numbers. The
-        attributes are those of the labels of the forecast.
+        If the forecast has n members, the function returns their labels, otherwise n successive
+        numbers with the attributes of their labels.
         """
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
@@ -201,7 +201,7 @@ def read_forms(
                 Advice(
                     f"{name} has no member dimension; it has {list(obj.dims)}. Members are along "
                     f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
-                    "with ",
+                    "dimension with ",
                     Typed("member_dim", ...),
                 )
             )
@@ -231,7 +231,7 @@ def _read_array(
             raise ValueError(
                 Advice(
                     f"{name} has members along {dim!r} and quantiles along {level!r}; name one "
-                    "with ",
+                    "dimension with ",
                     Typed("member_dim", ...),
                 )
             )
@@ -252,7 +252,7 @@ def _require_own_name(array: xr.DataArray, *, name: str) -> None:
     if array.name is not None and array.name in (*array.dims, *array.coords):
         raise ValueError(
             f"{name} has the name {array.name!r}, which is one of its dimensions or coordinates; "
-            f"give the variable another: {name}.rename('forecast')"
+            f"give the variable another name: {name}.rename('forecast')"
         )
 
 
@@ -273,8 +273,8 @@ def _levels(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
     if dim == "percentile" and given.max() <= 1:
         raise ValueError(
             f"levels along {dim!r} of {name} are numbers from 0 to 100, but the highest is "
-            f"{given.max():g}; use {name}.rename(percentile='quantile') for levels from 0 to 1, "
-            "and divide them by 100 before if they are percent"
+            f"{given.max():g}; use {name}.rename(percentile='quantile') for levels from 0 to 1; "
+            "if these levels are in percent, divide them by 100 first"
         )
     whole = xr.DataArray(levels, dims=[dim], coords={dim: array.coords[dim]})
     return like(whole, array)
@@ -385,10 +385,10 @@ def numbers_of(
     """Return arrays of numbers that identify forecasts.
 
     The first array has the number of each case along ``dim``. There is a further array for each
-    location dimension; these arrays add up to the number of a location. They are short, so tasks
-    get few values even for many locations. The count goes along the dimensions of locations, in the
-    order of the names of the dimensions. If given, ``places`` has the positions of the forecasts
-    among all places of the model, and the count includes all of these places.
+    location dimension; the sum of these arrays is the number of a location. The arrays are short,
+    so tasks get few values even for many locations. The numbers run along the dimensions of
+    locations, in the order of the names of the dimensions. If given, ``places`` has the positions
+    of the forecasts among all places of the model, and the numbers count all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -429,7 +429,7 @@ def task_parts(
 ) -> dict[str, xr.DataArray]:
     """Return the parts of a forecast for tasks: ``core`` dimensions last, under their new names.
 
-    A part that lacks a dimension of ``loops`` does not get it, because levels of quantiles, if
+    The function adds no missing dimension of ``loops`` to a part. Otherwise levels of quantiles,
     repeated for every case of a large forecast, would fill the memory. Tasks broadcast parts chunk
     by chunk instead.
     """

@@ -45,7 +45,7 @@ class Identity:
     """Labels (n,) of n places, or k numbers of each place (n, k), such as latitude and longitude.
     Numbers that differ by rounding alone count as equal."""
     raw: pd.Index | None = None
-    """Original labels if these are lengths of time, for comparison with numbers without unit."""
+    """Original lengths of time or months, for comparison with numbers without a unit."""
     own: bool = False
     """True for the labels along the dimension, False for another coordinate."""
     counts: bool = False
@@ -133,8 +133,8 @@ def rearranged(given: Labelled, wanted: Labelled, dim: Hashable) -> IntArray | N
     """Return the position in ``given`` of each place of ``wanted``, by numbers that both have.
 
     Station numbers, heights or distances identify the places along ``dim`` if both objects have the
-    same numbers, each once. The result is None without such numbers, or if two kinds of numbers
-    give different positions.
+    same numbers, each once. The result is None without such numbers, if ``given`` has a
+    single place, or if two kinds of numbers give different positions.
     """
     numbers = [
         {n: c for n, c in o.coords.items() if c.dims == (dim,) and c.dtype.kind in "iuf"}
@@ -203,8 +203,8 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
 def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:
     """Return the latitudes, longitudes or both along a dimension as an identity of places, or None.
 
-    If the coordinates have a second dimension, the identity has, for each position along ``dim``,
-    the mean of the points along the second dimension.
+    If the coordinates have a second dimension, the mean of the points along the second dimension
+    identifies a position along ``dim``.
     """
     angles = {
         kind: c

@@ -23,7 +23,7 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""Prefix of the names of coordinates that hold the label of the past case of each member."""
+"""Prefix of the names of coordinates with labels of past cases, such as those behind members."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
@@ -38,11 +38,11 @@ Coords: TypeAlias = dict[Hashable, Any]
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     """Bring labels into the form that other modules expect, and find the roles of dimensions.
 
-    Dates of cftime stay; dates with a time zone, Python dates, and the starts of periods become
-    datetime64 in UTC. If a dimension of cases or leads has no index, the only coordinate of dates,
-    or of leads, along this dimension becomes the index. Leads without such a coordinate become
-    valid time minus start. If valid times contradict starts plus leads, these sums replace the
-    valid times, and the function warns.
+    Dates of cftime stay. Dates with a time zone and Python dates become datetime64 in UTC, and so
+    does the start of each period. If a dimension of cases or leads has no index, the only
+    coordinate of dates, or of leads, along this dimension becomes the index. Without such a
+    coordinate, leads become valid time minus start. If valid times contradict starts plus leads,
+    these sums replace the valid times, and the function warns.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _with_coords(roles: Roles[Labels], coords: Coords) -> Roles[Labels]:
 
 
 def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Convert objects to datetime64 or timedelta64; None for cftime dates and for other values."""
+    """Convert objects to datetime64 or timedelta64; None for cftime dates and other values."""
     values = coordinate.to_numpy()
     if values.size and all(isinstance(value, datetime.timedelta) for value in values.flat):
         lengths = [pd.Timedelta(value).to_timedelta64() for value in values.flat]
@@ -103,7 +103,7 @@ def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> D
         if any(not date.calendar for date in known):
             raise ValueError(
                 f"the dates in {label!r} of {name} are cftime objects without a calendar, such as "
-                f"{known[0].isoformat()}; give them one, such as {name}.assign_coords({label}="
+                f"{known[0].isoformat()}; give a calendar, such as {name}.assign_coords({label}="
                 "[cftime.datetime(*d.timetuple()[:6], calendar='standard') for d in "
                 f"{name}.{label}.values])"
             )
@@ -131,7 +131,7 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
 
 
 def _standard_names(roles: Roles[Labels]) -> Coords:
-    """Return valid times of other names with the CF standard name ``time`` as an attribute."""
+    """Return valid times that have another name, with the CF standard name ``time``."""
     obj = roles.obj
     return {
         n: (v.dims, v.to_base_variable().data, {**v.attrs, "standard_name": "time"})

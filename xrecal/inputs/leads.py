@@ -132,7 +132,7 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
 
 
 def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
-    """Return the same day some months later, or the last day if that month is shorter."""
+    """Return the same day some months later; in a month without this day, return the last day."""
     month = starts.astype("datetime64[M]")
     day = (starts.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64)
     later = month + months.astype("timedelta64[M]")
@@ -152,7 +152,7 @@ def _calendar_months_after(start: Any, months: int) -> Any:
 
 
 def unit_of_leads(leads: xr.DataArray) -> str | None:
-    """Return the unit of lead times, "timedelta64" for this type, or None without a unit."""
+    """Return the unit of lead times; "timedelta64" for this type, and None without a unit."""
     if leads.dtype.kind == "m":
         return "timedelta64"
     given = leads.attrs.get("units")

@@ -26,6 +26,6 @@ def require_library(file_format: str) -> None:
         )
     if file_format == "netcdf" and version("netCDF4").startswith(CRASHING):
         raise ImportError(
-            f"netCDF4 {version('netCDF4')} ends a process that opens the same file "
-            "twice, if the file holds text; use pip install 'xrecal[io]' 'netcdf4<1.7.3'"
+            f"netCDF4 {version('netCDF4')} crashes if a process opens the same file "
+            "twice and the file holds text; use pip install 'xrecal[io]' 'netcdf4<1.7.3'"
         )

@@ -272,7 +272,7 @@ def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def joined(*remarks: str | None) -> str:
-    """Join different remarks to one text; empty without remarks."""
+    """Join remarks to one text, each remark once; empty without remarks."""
     return "; ".join(dict.fromkeys(remark for remark in remarks if remark))
 
 

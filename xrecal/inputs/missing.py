@@ -2,10 +2,10 @@
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
 A value is also missing if its absolute value is above 900, and more than a million times the
-largest absolute value among other values, unless all other values are 0. The call decides which
-other values count. With a model, these are all values that the model has seen. In a fit, they are
-members and observations of the same place. In another call, they are all values if the
-values are in memory, and the values of the same case if the values are lazy. So results do not
+largest absolute value among other values, unless all other values are 0. The other values
+depend on the call. In a call with a model, they are all values that the model has seen. In a fit,
+they are the members and observations of the same place. In any other call, they are all values if
+the values are in memory, and the values of the same case if the values are lazy. So results do not
 depend on chunks.
 """
 
@@ -28,8 +28,8 @@ DECLARING = ("_FillValue", "missing_value")
 """Attributes, or entries of the encoding, that declare missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""If the encoding has one of these, the declared missing values are packed numbers of the file, so
-no array in memory contains them."""
+"""If the encoding has one of these keys, the declared missing values are packed numbers of the
+file, so no array in memory contains them."""
 
 CUSTOMARY = (
     99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
@@ -70,7 +70,7 @@ def require_readable(array: xr.DataArray, *, name: str) -> None:
         if isinstance(dtype, np.dtype) and not dtype.isnative:
             native = f"{name}[{dim!r}].astype({dtype.newbyteorder('=').name!r})"
             raise TypeError(
-                f"labels along {dim!r} of {name} have dtype {dtype}, the order of bytes of another "
+                f"labels along {dim!r} of {name} have dtype {dtype}, the byte order of another "
                 f"machine; use {name}.assign_coords({dim}={native})"
             )
 
@@ -203,7 +203,7 @@ def _without(values: FloatArray, mask: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside: str) -> None:
-    """Warn about values in memory that count as missing, if there are such values."""
+    """Warn about values in memory that count as missing; do nothing without such values."""
     values = np.concatenate([members, *observed])
     if values.size:
         counted = [
@@ -226,7 +226,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
             numbers = numbers if len(found) > 1 else numbers[1:-1]
             warn_once(
-                f"{name} holds {told} far from all other values; such numbers often mark missing "
+                f"{name} holds {told}, far from all other values; such numbers often mark missing "
                 f"values. If so, use {name}.where({numbers})"
             )
 

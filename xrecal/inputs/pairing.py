@@ -129,15 +129,15 @@ def pair_cases(
 ) -> Pairs:
     """Align observations with the labels of the forecasts.
 
-    Along the dimension of the cases, the function matches observations by label. It ignores further
-    observations, and missing observations become NaN. Along locations labels must be equal;
-    observations may lack a location dimension. Labels, names or coordinates identify places, and
-    observations get the order of the forecasts. If forecasts have a single label, as a scalar
-    coordinate, they get the observations at this label. If forecasts are over starts and leads,
-    observations may be over valid time; each forecast then gets the observation at its valid time.
-    Labels of observations are valid times even if their dimension has the name of the starts,
-    because observations have no starts. The same rules hold for forecasts of one lead. The
-    function warns if only the forecasts, or only the observations, state their unit.
+    Along the dimension of the cases, the function matches observations by label. It ignores
+    observations without a forecast, and missing observations become NaN. Along location dimensions,
+    labels must be equal, but observations may lack such a dimension. Labels, names or coordinates
+    identify places, and observations get the order of the forecasts. If forecasts have a single
+    label, as a scalar coordinate, they get the observations at this label. If forecasts are over
+    starts and leads, observations may be over valid time; each forecast then gets the observation
+    at its valid time. Labels of observations are valid times even if their dimension has the name
+    of the starts, because observations have no starts. The same rules hold for forecasts of one
+    lead. The function warns if only the forecasts, or only the observations, state their unit.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def _check_dims(
     if single := Roles(form.loc).single_leads:
         hint = (
             f". {name} has a single {single[0]}: use {name}.expand_dims({single[0]!r}), "
-            "which xrecal pairs at its valid time"
+            "so that xrecal pairs at valid times"
         )
     for mine, theirs in (("lat", "latitude"), ("lon", "longitude")):
         for wanted, other in ((mine, theirs), (theirs, mine)):
@@ -346,7 +346,7 @@ def _check_dims(
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     """Return, as flat arrays, the members and the observations in memory that count as missing.
 
-    The function does not check lazy arrays and arrays on a GPU.
+    The function does not check lazy arrays or arrays on a GPU.
     """
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
     if (

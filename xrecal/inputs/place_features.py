@@ -41,7 +41,7 @@ def feature_coordinates(
 
 
 def middle_longitude(degrees: FloatArray) -> float:
-    """Return the middle, on the circle, of the longitudes (P,) of P places, in degrees."""
+    """Return the circular mean, in degrees, of the longitudes (P,) of P places."""
     turns = np.exp(1j * np.deg2rad(degrees[np.isfinite(degrees)]))
     middle = turns.mean() if turns.size else 1.0
     return float(np.round(np.rad2deg(np.angle(middle)), 6))

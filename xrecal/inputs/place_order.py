@@ -1,7 +1,7 @@
 """Sort places in an order that looks random but depends on their labels alone.
 
-The order chooses a sample of the places. It follows a hash of the labels: a number that each text
-determines, and that differs much even between similar texts.
+Samples of places take the first places in this order. The order follows a hash of the labels: a
+number that depends on a text alone, and that differs much even between similar texts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
     form : Form
         Forecasts, with the labels of their places.
     dims : sequence of hashable
-        Dimensions of places. Positions count the places along all of them, the last one fastest.
+        Dimensions of places. Positions count all places, fastest along the last dimension.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def _labels(form: Form, dim: Hashable) -> list[xr.DataArray]:
 
 
 def _hashes(labels: Sequence[xr.DataArray], n: int) -> npt.NDArray[np.uint64]:
-    """Return a hash for each of n places along a dimension: of its labels, or else its position."""
+    """Return hashes of the labels, or else of the positions, of n places along a dimension."""
     texts = [_texts(label) for label in labels] or [[b"%d" % i for i in range(n)]]
     return np.array([_number(b" ".join(of_place)) for of_place in zip(*texts, strict=True)])
 

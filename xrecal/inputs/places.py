@@ -101,9 +101,9 @@ def _refuse_unlike_beside(
         return
     known = [f"{name} by {ways[0].name}" for name, ways in zip(names, beside[::-1], strict=True)]
     raise ValueError(
-        f"labels along {labels.name!r} are numbers that agree, but the places differ: they are "
-        f"known in {known[0]}, in {known[1]}; give both the same names, or drop them to pair by "
-        f"the numbers: {names[0]}.drop_vars({beside[1][0].drop!r})"
+        f"labels along {labels.name!r} are equal numbers, but the places differ: they are "
+        f"identified in {known[0]}, in {known[1]}; give both the same names, or pair by the "
+        f"numbers alone: {names[0]}.drop_vars({beside[1][0].drop!r})"
     )
 
 
@@ -186,9 +186,9 @@ def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: N
             require_unique(obj.indexes[dim], dim, owner)
         if _of_other_units(wanted, other, dim):
             raise ValueError(
-                f"labels along {dim!r} are {wanted[dim].attrs.get('units')} in {names[0]}, "
+                f"labels along {dim!r} have units {wanted[dim].attrs.get('units')} in {names[0]}, "
                 f"{other[dim].attrs.get('units')} in {names[1]}; bring both to one unit, or set "
-                f"the right one: {names[1]}.{dim}.attrs['units'] = ..."
+                f"the right unit: {names[1]}.{dim}.attrs['units'] = ..."
             )
         require_equal_labels(wanted, other, dim, names=names)
     mine, theirs = identities(wanted, dim), identities(other, dim)
@@ -206,7 +206,7 @@ def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: N
         for o, ids in zip(names, (mine, theirs), strict=True)
     ]
     raise ValueError(
-        f"places along {dim!r} are not the same: they are known in {shown[0]}, in {shown[1]}"
+        f"places along {dim!r} are not the same: they are identified in {shown[0]}, in {shown[1]}"
         f"{_first_unlike(same)}; select the same places, {hint}"
     )
 
@@ -303,9 +303,9 @@ def at_places(
 
 
 def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
-    """Return the position along ``dim`` of the place that scalar coordinates of forecasts name.
+    """Return the position along ``dim`` of the place in scalar coordinates of forecasts.
 
-    The result is None if the coordinates name no place. ``names`` are the names of ``given`` and
+    The result is None if no coordinate names a place. ``names`` are the names of ``given`` and
     ``forecasts`` in messages.
 
     Raises
@@ -339,7 +339,7 @@ def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Name
 
 
 def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
-    """Raise ValueError if an object has the places of a dimension under another name.
+    """Raise ValueError if two dimensions of different names have the same places.
 
     ``names`` are the names of ``wanted`` and ``other`` in messages.
     """
@@ -357,7 +357,8 @@ def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Datase
     """Return the scalar coordinates of forecasts that name a place; None without any.
 
     They get the dimension ``dim``, of length one. Coordinates, latitudes or longitudes name a place
-    if ``given`` has them along ``dim``; names of places always do.
+    if ``given`` has them along ``dim``. Names of places count too, unless forecasts have a
+    coordinate ``dim``.
     """
     along = {n: c for n, c in given.coords.items() if dim in c.dims}
     angles = {angle_of(n, c) for n, c in along.items()} - {None}
@@ -376,7 +377,7 @@ def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Datase
 
 
 def along_place(forecast: xr.DataArray, given: Labelled, dim: Hashable) -> xr.DataArray:
-    """Return a forecast at one place of ``given`` with the dimension ``dim``, of length one."""
+    """Return a forecast at one place of ``given``, with a dimension ``dim`` of length one."""
     one = _as_places(forecast, given, dim)
     if dim in forecast.coords or one is not None:
         forecast = forecast.expand_dims(dim)
