@@ -159,7 +159,7 @@ def test_cross_validation_is_the_fit_of_each_split(monkeypatch):
     ids=repr,
 )
 def test_what_has_no_sums_is_refused_with_what_to_type(method, message):
-    cases = "pool: 16 positions of 24 dates are 384 cases, more than the 300 that can be compared"
+    cases = "pool: 16 positions of 24 dates are 384 cases, but a fit compares at most 300 cases"
     with pytest.raises(ValueError, match=f"{cases} one by one, a comparison that .*{message}"):
         HINDCAST.recal.fit(TRUTH, method, pool="station")
     with pytest.raises(ValueError, match=r"one by one.*learning from 22 cases to predict"):
@@ -171,7 +171,7 @@ def test_what_has_no_sums_is_refused_with_what_to_type(method, message):
 def test_windows_are_whole_or_refused():
     assert HINDCAST.recal.fit(TRUTH, pool={"station": 11}).state.sizes["calibration"] == 11 * DATES
     told = (
-        r"a comparison that windows need; use narrower ones, of at most 12 positions, "
+        r"a comparison that windows need; use narrower windows, of at most 12 positions, "
         r"or pool='station'"
     )
     with pytest.raises(ValueError, match=told):

@@ -97,9 +97,9 @@ def test_observations_along_starts():
     np.testing.assert_array_equal(one.recal.crps(at_leads), whole)
     np.testing.assert_array_equal(one.recal.crps(at_leads.isel(step=1)), whole)
     bare = at_leads.isel(step=1, drop=True)
-    with pytest.raises(ValueError, match="along 'init', which may hold their own dates or") as told:
+    with pytest.raises(ValueError, match="along 'init' may be their own dates or") as told:
         one.recal.crps(bare)
-    typed = str(told.value).partition("Use ")[2].partition(" if it holds their own dates")[0]
+    typed = str(told.value).partition("Use ")[2].partition(" if they are their own dates")[0]
     np.testing.assert_array_equal(
         one.recal.crps(eval(typed, {"observations": ANALYSIS.rename(time="init")})), whole
     )

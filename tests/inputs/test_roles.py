@@ -153,7 +153,7 @@ def test_what_counts_first():
     with pytest.raises(ValueError, match=several):
         both.recal.crps(OBSERVED.rename(x="step"))
     assert Roles(over_both(both)).leads == ["lead"]
-    with pytest.raises(ValueError, match="or mark the one that holds leads: ") as error:
+    with pytest.raises(ValueError, match="or mark the dimension that holds leads: ") as error:
         lead_dim(Roles(both), name="hindcast")
     exec(str(error.value).rpartition("leads: ")[2], {"hindcast": both})
     assert lead_dim(Roles(both), name="hindcast") == "lead"

@@ -236,11 +236,11 @@ ERRORS = {
     ),
     "starts without labels": (
         forecasts().drop_vars("init"),
-        "'init' has no labels and not the dates",
+        "'init' has no labels, and no dates",
     ),
     "starts without dates": (
         forecasts(["a", "b", "c"]),
-        r"'init' holds str_? and not the dates of the starts; add them: hindcast.assign_coords\(",
+        r"'init' holds str_?, and no dates of the starts; add them: hindcast.assign_coords\(",
     ),
     "whole numbers and days": (
         forecasts([1, 2, 3]),
@@ -262,7 +262,7 @@ def test_what_the_messages_say_to_type_helps():
         found(hindcast)
     exec(str(error.value).rpartition("set them: ")[2], {"hindcast": hindcast})
     xr.testing.assert_equal(found(hindcast), found(forecasts()))
-    with pytest.raises(ValueError, match=r"no coordinate says when it starts; .*\(init=DATE\)"):
+    with pytest.raises(ValueError, match=r"no coordinate with its start; .*\(init=DATE\)"):
         found(forecasts().isel(init=0, drop=True), None)
 
 

@@ -110,11 +110,11 @@ CALLS = {
     "too many": (
         lambda: HINDCAST.recal.skce(TRUTH, "time", "a"),
         "forecast.recal.skce takes observations, dim in this order, and by name augmented, "
-        "member_dim; got 3 by order",
+        "member_dim; got 3 by position",
     ),
     "none by order": (
         lambda: HINDCAST.recal.mean("number"),
-        "forecast.recal.mean takes nothing by order, and by name member_dim; got 1 by order",
+        "forecast.recal.mean takes nothing by position, and by name member_dim; got 1 by position",
     ),
     "twice": (
         lambda: HINDCAST.recal.crps(TRUTH, observations=TRUTH),

@@ -15,7 +15,7 @@ from xrecal.typing import IntArray
 from .dates import CaseAxis
 
 PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | None
-"""Location dimensions, by name or with the width of a window along each."""
+"""Location dimensions to pool: their names, or a mapping from names to widths of windows."""
 
 MAX_POOLED = 1500
 """Largest number of pooled cases that a fit compares one by one. With more cases, the fit stores
@@ -24,7 +24,7 @@ sums over cases instead."""
 
 @dataclass(frozen=True)
 class Pool:
-    """Positions from whose cases one fit learns; all cases of a date follow each other."""
+    """Positions whose cases one fit learns from; the cases are in the order of their dates."""
 
     dims: tuple[Hashable, ...]
     sizes: tuple[int, ...]
@@ -33,9 +33,9 @@ class Pool:
     """Sizes of a window around each location: the fit of the location learns from the positions in
     this window. None if one fit learns from all positions."""
     taken: tuple[int, ...]
-    """Flat indices, the last dimension fastest, of the positions that a fit learns from: among all
-    positions or, with windows, among those in the window. The indices are sorted by the labels of
-    the positions, so results do not depend on the order of positions."""
+    """Flat indices (the last dimension varies fastest) of the positions that a fit learns from.
+    They count all positions or, with windows, the positions in a window. The indices are sorted by
+    the labels of the positions, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
 
@@ -56,7 +56,7 @@ class Pool:
 
     @property
     def own_cases(self) -> slice:
-        """Slice that takes, from the cases of a window, those of the location in its middle."""
+        """Slice that takes the cases of the middle location from the cases of a window."""
         if self.widths is None:
             return slice(None)
         return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
@@ -68,7 +68,7 @@ class Pool:
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
     def n_cases(self, n_dates: int) -> int:
-        """Return the number of cases of a fit to ``n_dates`` dates."""
+        """Return the number of cases that a fit to ``n_dates`` dates learns from."""
         return len(self.taken) * n_dates
 
     def is_large(self, n_dates: int) -> bool:
@@ -78,32 +78,32 @@ class Pool:
     def require_few(self, n_dates: int, why: str) -> None:
         """Raise ValueError if there are too many cases to compare one by one.
 
-        If all positions have one fit, the message ends with ``why``: the reason for the comparison,
-        and what to type instead.
+        If all positions share one fit, the message ends with ``why``: the reason for the
+        comparison, and what to type instead.
         """
         if len(self.taken) == 1 or not self.is_large(n_dates):
             return
         if self.widths is not None:
             whole, most = self.dims[0] if len(self.dims) == 1 else self.dims, MAX_POOLED // n_dates
             why = (
-                f"windows need; use narrower ones, of at most {max(most, 1)} positions, or "
-                f"pool={whole!r} for one fit from all positions"
+                f"windows need; use narrower windows, of at most {max(most, 1)} positions, or "
+                f"pool={whole!r} for one fit to all positions"
             )
         raise ValueError(
             f"pool: {len(self.taken)} positions of {n_dates} dates are {self.n_cases(n_dates)} "
-            f"cases, more than the {MAX_POOLED} that can be compared one by one, a comparison "
+            f"cases, but a fit compares at most {MAX_POOLED} cases one by one, a comparison "
             f"that {why}"
         )
 
     @property
     def numbers(self) -> IntArray:
-        """Index in ``taken`` of each position, in the shape of the pooled dimensions."""
+        """Index of each position in ``taken``, as an array over the pooled dimensions."""
         numbers = np.empty(math.prod(self.sizes), np.int64)
         numbers[np.array(self.taken)] = np.arange(len(self.taken))
         return numbers.reshape(self.sizes)
 
     def repeat(self, of_dates: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Repeat values of n dates (n, ...) for the k pooled cases of each date (n k, ...)."""
+        """Repeat the value of each of n dates (n, ...) for the k cases of this date (n k, ...)."""
         return np.repeat(of_dates, len(self.taken), axis=0)
 
     def axis(self, dates: CaseAxis, n_dates: int) -> CaseAxis:
@@ -112,7 +112,7 @@ class Pool:
         return replace(dates.take(step), step=step)
 
     def positions(self) -> IntArray:
-        """Return the k positions from which each of O fits learns (O, k); -1 outside the data."""
+        """Return the k positions that each of O fits learns from (O, k); -1 outside the data."""
         taken = np.array(self.taken)
         if self.widths is None:
             return taken[np.newaxis]

@@ -24,31 +24,32 @@ def probabilities(
     Parameters
     ----------
     values : DataArray
-        Probabilities of categories, along ``category``, from the lowest category to the highest;
-        they sum to one. Or, along ``threshold``, the probability of a value at or below each
-        threshold; the thresholds are the labels.
+        Along ``category``: probabilities of categories, from the lowest category to the highest;
+        the probabilities sum to one. Along ``threshold``: the probability of a value at or below
+        each threshold; the labels are the thresholds.
     edges : sequence of float or DataArray, optional
         Increasing thresholds between the categories; there is one edge fewer than categories. A
-        DataArray has one dimension that ``values`` lacks, and may have dimensions of ``values``
-        (for terciles by location). By default edges come from the coordinate ``upper_edge`` of
-        ``values``, which :func:`~xrecal.products.categories.categories` sets. Probabilities along
-        ``threshold`` take no edges.
+        DataArray of edges has one dimension that ``values`` lacks, and may also have dimensions of
+        ``values``, such as locations. By default, the edges come from the coordinate ``upper_edge``
+        of ``values``, which :func:`~xrecal.products.categories.categories` sets. Probabilities
+        along ``threshold`` take no edges.
 
     Returns
     -------
     Dataset
-        A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, whose
-        weight is the probability. The result is lazy if ``values`` is lazy. All members of a
-        forecast are NaN if a probability or an edge is missing.
+        A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, which has
+        the probability of the category as its weight. The result is lazy if ``values`` is lazy. All
+        members of a forecast are NaN if a probability or an edge is missing.
 
     Raises
     ------
     TypeError
-        If ``values`` is not a DataArray, or edges hold no numbers.
+        If ``values`` is not a DataArray, or if edges are not numbers.
     ValueError
-        If ``values`` has neither ``category`` nor ``threshold``, or both; if edges are missing,
-        decrease or are not one fewer than the categories; or if probabilities in memory are
-        negative, decrease with the threshold, or do not sum to one, up to rounding to two decimals.
+        If ``values`` has neither ``category`` nor ``threshold``, or both; if edges are missing or
+        decrease, or if their number is not one less than the number of categories; or if
+        probabilities in memory are negative, decrease with the threshold, or do not sum to one, up
+        to rounding to two decimals.
 
     Notes
     -----
@@ -56,7 +57,7 @@ def probabilities(
     is in its middle. In the first and the last category, the member is beyond the edge by half the
     width of the next category, or by one unit if the next category has no width. Scores of events
     at the edges (Brier score, RPS, reliability) do not depend on these positions. CRPS, quantiles
-    and PIT depend on them, and more so if categories are wide.
+    and PIT depend on the positions, most of all if categories are wide.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def _middles(edges: xr.DataArray) -> xr.DataArray:
 
 
 def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
-    """Raise ValueError if values in memory, up to rounding, are not probabilities of categories."""
+    """Raise ValueError if weights in memory are not probabilities, apart from rounding."""
     if weights.chunks is not None:
         return
     slack = _ROUNDED * weights.sizes[_MEMBER] + 1e-6

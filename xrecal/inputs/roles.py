@@ -1,7 +1,8 @@
 """Roles of dimensions: members, levels, cases and leads.
 
-A role follows from an argument, a CF standard name, a name, or from labels and their type. Other
-modules take the roles from this module, and do not read attributes again.
+The role of a dimension follows from an argument, from its CF standard name or its name, or from its
+labels and their type. Other modules take the roles from this module, and do not read attributes
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .metadata import OF_CASES, VALID_TIME, standard_name_of
 
 @dataclass(frozen=True)
 class Role:
-    """A role of dimensions: its usual names, and the argument that gives another name."""
+    """A role of dimensions: usual names, and the argument by which users give another name."""
 
     what: str
     argument: str
@@ -30,7 +31,7 @@ class Role:
     standard_names: tuple[str, ...] = ()
 
     def has(self, name: Hashable) -> bool:
-        """Return whether a dimension has the role by its name.
+        """Return whether the name of a dimension gives it this role.
 
         Names of cases and leads may have any spelling: "leadTime", "lead_times" and "lead_time0"
         count as equal.
@@ -96,22 +97,22 @@ LEAD = Role(
     ),
     ("forecast_period",),
 )  # fmt: skip
-"""Role of lead times. xrecal treats leads as locations, each with observations at other times."""
+"""Role of lead times. xrecal treats each lead as a location with observation times of its own."""
 
 OTHER_LENGTHS = re.compile(
     r"period|duration|window|interval|averag|mean|accum|freq|return|bnds|bounds|resolution|delay"
     r"|latency|cutoff|\bage\b|^(year|month|week|season|day_?of|hour_?of|month_?of|week_?of)",
     re.IGNORECASE,
 )
-"""If a name has one of these parts, a length of time of this name is not a lead."""
+"""Parts of names. A length of time whose name has one of these parts is not a lead."""
 
 
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
     """Return whether a coordinate, which may be scalar, holds lead times.
 
-    A coordinate holds leads by its CF standard name or its name, or if it is a length of time:
-    timedelta64, or numbers with a unit of time. Dates are not leads, and lengths of time with a
-    name such as "window" are not leads.
+    A coordinate holds leads if its CF standard name or its name means leads, or if it is a length
+    of time: timedelta64, or numbers with a unit of time. Dates are not leads, and lengths of time
+    with a name such as "window" are not leads.
     """
     if label is None:
         return LEAD.has(name)
@@ -125,7 +126,7 @@ def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
 
 
 def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
-    """Return whether a coordinate has starts, by its name or CF standard name."""
+    """Return whether a coordinate holds starts, according to its name or CF standard name."""
     return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
 
 
@@ -138,12 +139,12 @@ def is_length(label: xr.DataArray | xr.Variable) -> bool:
 
 @dataclass(frozen=True)
 class Roles(Generic[Labels]):
-    """An array, and the roles of its dimensions and scalar coordinates, each looked for once."""
+    """An array, and a cache of the roles of its dimensions and scalar coordinates."""
 
     obj: Labels
 
     def named(self, role: Role) -> list[Hashable]:
-        """Return the dimensions with a role by their CF standard name, or else by their name."""
+        """Return the dimensions with a role by CF standard name or, if there are none, by name."""
         known = [d for d, name in self._standard_names.items() if name in role.standard_names]
         return known or [d for d in self.obj.dims if role.has(d)]
 
@@ -166,8 +167,9 @@ class Roles(Generic[Labels]):
     def cases(self) -> list[Hashable]:
         """Candidates for the dimension of the cases.
 
-        An attribute of issued forecasts may name this dimension. Otherwise candidates have a CF
-        standard name of cases, or else a name of cases, or else dates as labels.
+        Issued forecasts may name this dimension in an attribute. Otherwise, candidates are the
+        dimensions with a CF standard name of cases. If there are none, candidates have a name of
+        cases, or else dates as labels.
         """
         obj, labels, names = self.obj, self._labels, self._standard_names
         if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
@@ -184,13 +186,13 @@ class Roles(Generic[Labels]):
         """Candidates for the dimension of the leads.
 
         The function looks first for dimensions with the CF standard name of leads. If there are
-        none, it looks for dimensions along which, together with that of the cases, valid times lie,
-        and then for dimensions whose labels :func:`is_lead` accepts.
+        none, it looks for coordinates of valid times, and takes their dimension besides the
+        dimension of the cases. Last, it looks for dimensions whose labels :func:`is_lead` accepts.
         """
         return self._leads_of(self.cases)
 
     def leads_beside(self, dim: Hashable | None) -> list[Hashable]:
-        """Return candidates for the dimension of the leads; ``dim`` is that of the cases."""
+        """Return candidates for the dimension of leads; ``dim`` is the dimension of the cases."""
         known = self.leads if dim is None or self.cases == [dim] else self._leads_of([dim])
         return [d for d in known if d != dim]
 
@@ -205,7 +207,7 @@ class Roles(Generic[Labels]):
         ]
 
     def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
-        """Return the dimensions, except that of the cases, of coordinates with valid times."""
+        """Return the dimensions that coordinates of valid times have besides the case dimension."""
         if not rest or not self.times:
             return []
         variables = self.obj.coords.variables
@@ -227,7 +229,7 @@ class Roles(Generic[Labels]):
     def single_leads(self) -> list[Hashable]:
         """Scalar coordinates with the lead of all forecasts.
 
-        If some have the CF standard name of leads, the others do not count.
+        If some of them have the CF standard name of leads, the result leaves out all others.
         """
         scalars = {
             n: v
@@ -238,7 +240,7 @@ class Roles(Generic[Labels]):
         return known or [*scalars]
 
     def is_start(self, name: Hashable) -> bool:
-        """Return whether a coordinate has starts; see :func:`is_start`."""
+        """Return whether a coordinate holds starts; see :func:`is_start`."""
         return is_start(name, self.obj[name])  # also for a dimension without labels
 
     @cached_property
@@ -252,7 +254,7 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def times(self) -> dict[Hashable, xr.DataArray]:
-        """Coordinates, also labels of dimensions, that are times by name or CF standard name."""
+        """Coordinates (and labels of dimensions) that are times by name or CF standard name."""
         variables = self.obj.coords.variables
         found = [
             n
@@ -262,7 +264,7 @@ class Roles(Generic[Labels]):
         return {n: self.obj.coords[n] for n in found}
 
     def find(self, role: Role, explicit: Hashable | None = None, *, name: str) -> Hashable | None:
-        """Return the dimension in a role; None if there is no candidate.
+        """Return the dimension that has a role; None if there is no candidate.
 
         Raises
         ------

@@ -22,14 +22,14 @@ PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
 def at_valid_dates(
     values: xr.DataArray, form: Form, dim: Hashable | None, *, name: str
 ) -> xr.DataArray:
-    """Return the values for the part of the year that contains the valid time of each forecast.
+    """Return, for each forecast, the values for the part of the year that contains its valid time.
 
     Parameters
     ----------
     values : DataArray
-        Values along ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON).
-        The function looks up values along those of the three dimensions that the forecast lacks.
-        Other dimensions stay.
+        Values along ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON). The
+        function looks up values along each of these dimensions that the forecast lacks. The result
+        keeps all other dimensions.
     form : Form
         Forecasts.
     dim : hashable, optional
@@ -40,8 +40,8 @@ def at_valid_dates(
     Returns
     -------
     DataArray
-        Values over the dimensions of the dates of the forecasts, in place of ``month``,
-        ``dayofyear`` or ``season``. The result is lazy if the values or the forecasts are lazy.
+        Values with the dimensions of the forecasts' dates in place of ``month``, ``dayofyear`` or
+        ``season``. The result is lazy if the values or the forecasts are lazy.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
         raise ValueError(
             f"{name} has no value for {part} {', '.join(map(str, missing[:6]))}"
             f"{', ...' if missing.size > 6 else ''}, in which forecasts are valid; it has "
-            f"{', '.join(map(str, index[:12]))}. Give a value for each"
+            f"{', '.join(map(str, index[:12]))}. Add the missing values"
         )
     return xr.DataArray(positions.reshape(dates.shape), dims=dates.dims)
 
@@ -106,7 +106,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
     if len(dated) != 1:
         which = f"several, {[d.name for d in dated]}" if dated else "none"
         raise ValueError(
-            f"{name} differs by {part}, which needs the dates of the forecasts, but forecasts "
+            f"{name} differs by {part}, so xrecal needs the dates of the forecasts, but these "
             f"have {which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. To "
             f"use all values for each forecast: {name}.rename({part}='level')"
         )
@@ -127,7 +127,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
 def _case_dates(
     coords: Mapping[Hashable, xr.DataArray], form: Form, dim: Hashable | None
 ) -> list[xr.DataArray]:
-    """Return coordinates with dates along the dimension of the cases, or of a single forecast."""
+    """Return coordinates with the dates of the cases, or with the date of a single forecast."""
     along = form.dims if dim is None else (dim,)
     dated = [coords[d] for d in along if d in form.dims and d in coords]
     usual = [c for c in dated if CALIBRATION.has(c.name)]

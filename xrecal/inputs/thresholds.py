@@ -90,7 +90,7 @@ def read_thresholds(
 
 
 def check_edges(edges: Edges) -> None:
-    """Raise ValueError unless edges increase; edges in a DataArray are not checked."""
+    """Raise ValueError unless edges increase; skip this check for a DataArray."""
     if not isinstance(edges, xr.DataArray):
         values = np.asarray(edges, np.float64)
         if values.ndim != 1 or not values.size or not (np.diff(values) > 0).all():
@@ -127,7 +127,7 @@ def _numbers(threshold: object) -> npt.NDArray[np.float64]:
 
 
 def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
-    """Return the dimension that a threshold has and the forecast lacks; None without one."""
+    """Return the dimension that a threshold has and the forecast lacks, or None."""
     if form.member_dim in threshold.dims:
         raise ValueError(
             f"threshold has the dimension {form.member_dim!r} of the forecast's members; rename "
@@ -137,6 +137,6 @@ def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
     if len(new) > 1:
         raise ValueError(
             f"threshold has the dimensions {new} that the forecast lacks; the forecast has "
-            f"{list(form.dims)}. Only one is possible: select along others, or stack them"
+            f"{list(form.dims)}. Only one is possible: select along the others, or stack them"
         )
     return new[0] if new else None

@@ -22,13 +22,14 @@ from .roles import Roles
 def valid_times(
     roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> xr.DataArray:
-    """Return the valid time of each forecast, over starts and leads, or leads of a single start.
+    """Return the valid time of each forecast, over starts and leads or, for one start, over leads.
 
-    Valid times come from a coordinate ``valid_time`` (or with the CF standard name ``time``) over
-    these dimensions, or else are start plus lead. Leads are timedelta64, or numbers with an
-    attribute ``units``. Months, seasons (of three months) and years are added in the calendar of
-    the start; if the month is too short, its last day counts. Integer starts are years, and their
-    leads are in years or without a unit.
+    Valid times come from a coordinate over these dimensions that is called ``valid_time`` or
+    ``time``, or has the CF standard name ``time``. Without such a coordinate, they are start plus
+    lead. Leads are timedelta64, or numbers with an attribute ``units``. The function adds months,
+    seasons (three months) and years in the calendar of the start; if the resulting month lacks the
+    day, it takes the last day. Integer starts are years, and their leads are in years or without a
+    unit.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def _times_beside(
 ) -> dict[Hashable, xr.DataArray]:
     """Return the coordinates that hold valid times by their name or CF standard name.
 
-    A coordinate ``time`` that only repeats the labels along ``dim`` is not among them.
+    The result leaves out a coordinate ``time`` that only repeats the labels along ``dim``.
     """
     named = {n: c for n, c in roles.times.items() if n not in (dim, lead)}
     time = named.get("time")
@@ -209,12 +210,12 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
         return values
     if dim is None:
         raise ValueError(
-            f"{name} has lead times, but no coordinate says when it starts; add it: "
+            f"{name} has lead times, but no coordinate with its start; add it: "
             f"{name}.assign_coords(init=DATE)"
         )
     what = f"holds {type(values[0]).__name__}" if values.size else "has no labels"
     raise ValueError(
-        f"{name} has lead times, but {dim!r} {what} and not the dates of the starts; add them: "
+        f"{name} has lead times, but {dim!r} {what}, and no dates of the starts; add them: "
         f"{name}.assign_coords({dim}=DATES)"
     )
 
@@ -241,7 +242,8 @@ def along_lead(
 ) -> Roles[xr.DataArray]:
     """Turn the scalar coordinate with the lead of forecasts into a dimension of length one.
 
-    Valid times, over ``dim`` or common to all forecasts, get this dimension, too.
+    Coordinates of valid times that are over ``dim``, or common to all forecasts, get this dimension
+    too.
     """
     obj = roles.obj
     own = [d for d in (dim,) if d in obj.dims]
@@ -258,7 +260,7 @@ def along_lead(
 def time_dim(
     observations: Roles[xr.DataArray], forecasts: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
-    """Return the dimension of valid times of observations that have no leads; None without one.
+    """Return the dimension of valid times, for observations without leads; None if there is none.
 
     This dimension may have the same name as the dimension of the starts of forecasts.
 
@@ -295,8 +297,8 @@ def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) ->
     if len(dims) > 1:
         raise ValueError(
             f"{name} has several dimensions of lead times, {dims}; rename those that hold "
-            f"something else: {name}.rename({dims[1]}=...), or mark the one that holds leads: "
-            f'{name}[{dims[0]!r}].attrs["standard_name"] = "forecast_period"'
+            f"something else: {name}.rename({dims[1]}=...), or mark the dimension that holds "
+            f'leads: {name}[{dims[0]!r}].attrs["standard_name"] = "forecast_period"'
         )
     return dims[0] if dims else None
 
@@ -313,10 +315,10 @@ def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) ->
 def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None) -> bool:
     """Return whether labels along ``dim`` are valid times rather than starts.
 
-    If a coordinate over ``dim`` and ``lead`` holds valid times, the labels are starts. If a
-    coordinate over ``dim`` and ``lead`` holds starts, the labels are valid times if these starts
-    differ from lead to lead, and otherwise starts. Without such a coordinate, the CF standard name
-    and the name of the labels decide.
+    If a coordinate over ``dim`` and ``lead`` holds valid times, the labels are starts. If such a
+    coordinate holds starts that differ from lead to lead, the labels are valid times. If the starts
+    do not differ, the labels are starts. Without such a coordinate, the CF standard name and the
+    name of the labels decide.
     """
     obj = roles.obj
     if dim is None or dim not in obj.coords:

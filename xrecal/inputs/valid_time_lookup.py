@@ -23,7 +23,7 @@ from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
-"""Name, in tasks, of the dimension of observation times; times of forecasts have another name."""
+"""Name that tasks use for the dimension of observation times; forecast times have another name."""
 
 
 def look_up(
@@ -43,9 +43,10 @@ def look_up(
     Returns
     -------
     tuple or None
-        Observations, NaN for missing ones; the number of forecasts with an observation, at the lead
-        with most observations; the numbers of such forecasts at each lead, if leads are a
-        dimension; a remark on valid times. None if observations must be matched by label.
+        The observation of each forecast, NaN if missing; the number of forecasts with an
+        observation, at the lead where this number is largest; this number at each lead, or None if
+        leads are not a dimension; a remark on valid times, or None. The function returns None
+        instead of the tuple if the caller must match observations by label.
 
     Raises
     ------
@@ -129,10 +130,10 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
         return False
     if at_valid and is_start(start, observations[start]):
         raise ValueError(
-            f"observations are along {start!r}, which may hold their own dates or the starts of "
+            f"labels of observations along {start!r} may be their own dates or the starts of "
             f"{times.name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} "
-            f"earlier. Use observations.rename({start}='time') if it holds their own dates, or "
-            f"observations.assign_coords({VALID_TIME}=...) if it holds starts"
+            f"earlier. Use observations.rename({start}='time') if they are their own dates, or "
+            f"observations.assign_coords({VALID_TIME}=...) if they are starts"
         )
     return not at_valid
 
@@ -186,7 +187,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Task that takes, from series of L locations, observations at positions in time (L, ...)."""
+    """Task that takes observations (L, ...) at positions in the time series of L locations."""
 
     place: IntArray
     on_device = True
@@ -224,7 +225,7 @@ def first_of(dates: Any) -> str:
 def _require_same_calendar(
     wanted: npt.NDArray[Any], times: Any, time: Hashable, *, name: str
 ) -> None:
-    """Raise ValueError unless valid times and labels of observations have one calendar."""
+    """Raise ValueError unless valid times and labels of observations have the same calendar."""
     if not times.size:
         return
     mine, theirs = calendar_of(wanted), calendar_of(times)

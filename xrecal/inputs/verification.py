@@ -1,4 +1,4 @@
-"""Read the times at which forecasts are issued and verify, for methods that learn in this order."""
+"""Read when forecasts are issued and when they verify, for methods that learn in this order."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class Verified(NamedTuple):
     issued: Dates | None
     """Starts of n cases at k leads, shape (n,) or (n, k); None if unknown."""
     verified: Dates | None
-    """Valid times of the same type, shape (n,) or (n, k); None if unknown."""
+    """Valid times of the same type as the starts, shape (n,) or (n, k); None if unknown."""
 
 
 def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
     """Read the times at which forecasts with leads are issued and verify; None without leads.
 
-    For forecasts of a single lead, ``valid_time`` needs only the dimension of the starts.
+    If all forecasts have one lead, a coordinate ``valid_time`` needs only the dimension of the
+    starts.
 
     Parameters
     ----------
@@ -70,12 +71,12 @@ def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
 
 
 def _without_lengths(n: int) -> Leads:
-    """Return n leads of length 0, for forecasts whose valid times alone are known."""
+    """Return n leads of length 0, for forecasts with known valid times but unknown leads."""
     return Leads("span", np.zeros(n, "timedelta64[us]"), "")
 
 
 def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
-    """Return times of forecasts without leads; None unless ``valid_time`` differs from starts."""
+    """Return starts and valid times of forecasts without leads; None unless the two differ."""
     given = forecasts.coords.get(VALID_TIME)
     if given is None or dim not in forecasts.indexes or dim == VALID_TIME:
         return None
@@ -90,11 +91,11 @@ def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
 
 
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Return, for each forecast, the position of the first case issued after it has verified.
+    """Return, for each forecast, the position of the first case issued after its verification.
 
-    A forecast has verified at a later start if its valid time is not after this start. Without
-    leads each forecast verifies before the next forecast is issued. Leads that are numbers without
-    a unit are numbers of cases.
+    A forecast has verified at a later start if its valid time is at or before this start. Without
+    leads, each forecast verifies before the next forecast is issued. Leads without a unit count
+    cases.
 
     Parameters
     ----------
@@ -134,8 +135,8 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     else:
         raise ValueError(
             Advice(
-                f"forecast has leads along {lead!r}, but no labels along {dim!r} with the times "
-                "when they verify; give dates, or the gap: ",
+                f"forecast has leads along {lead!r}, but no labels along {dim!r} that give valid "
+                "times; give dates, or the gap: ",
                 Typed("gap", ...),
             )
         )

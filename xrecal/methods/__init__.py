@@ -1,4 +1,4 @@
-"""Methods of recalibration: their settings, and their fits and forecasts on arrays."""
+"""Recalibration methods: settings, and functions that fit and forecast with arrays."""
 
 from .base import Method
 from .ckme import CKME
@@ -36,5 +36,5 @@ METHODS = (
     Raw,
 )  # fmt: skip
 """Methods that users choose from. A fit makes further methods: a CKME of vectors if it recalibrates
-variables jointly, a shared CKME if it pools many cases, and a forest in a pool of many
+variables jointly, a shared CKME if it pools many cases, and a forest if a pool has many
 covariates."""

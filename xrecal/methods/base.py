@@ -39,7 +39,7 @@ FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 choice is a setting that cross-validation has chosen."""
 
 Chosen: TypeAlias = FitArrays | None
-"""Settings that a fit takes as chosen already; with None, the fit chooses them itself."""
+"""Settings that a fit uses as they are; with None, the fit chooses the settings itself."""
 
 CHOSEN_FROM = "chosen_from"
 """Key in parameters and choices. Its value is the number of places whose losses determined the
@@ -139,7 +139,7 @@ class Cases:
     partners: tuple[FloatArray, ...] = ()
     """(L, n) observations of each further variable of a joint fit."""
     shared: SharedFits | None = None
-    """Fits of a pool's component that all places share; None if no component is shared."""
+    """Shared fits of a pool's component; None if no component has a shared fit."""
     common: Record | Timeline | None = None
     """Regrets of an online pool's experts. In a first pass over a sample of the places, this is the
     record that collects the regrets. Later, the attribute has the common regrets that the first
@@ -149,7 +149,7 @@ class Cases:
     mean: FloatArray | None = None
     """(L, n) means of the forecasts, if known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
-    """Cache of fitted centres, from which CKMEs measure errors. A key stands for the kind of centre
+    """Cache of fitted centres, from which CKMEs measure errors. A key identifies the kind of centre
     and the cases of its fit. Several methods share this cache."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
     """Cache of distances between the forecasts of each location. Several CKMEs that compare the
@@ -231,9 +231,9 @@ class Method(ABC):
     """Base of all methods, which are frozen dataclasses of names and numbers.
 
     The attributes of a method describe its capabilities, so callers need not know its class. A new
-    method overrides :meth:`predict_locations`. The method overrides :meth:`fit_locations` and
-    :meth:`parameters` if it learns more than the cases themselves, and :meth:`choose_locations` if
-    it searches for settings. The method inherits all other attributes.
+    method overrides :meth:`predict_locations`. If its fit has parameters, it also overrides
+    :meth:`fit_locations` and :meth:`parameters`. If it searches for settings, it overrides
+    :meth:`choose_locations`. It can inherit all other attributes.
     """
 
     output: ClassVar[Output] = "weighted"
@@ -287,7 +287,7 @@ class Method(ABC):
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """Names of covariates; the method calibrates forecasts conditional on the covariates."""
+        """Names of covariates: the method calibrates forecasts given these covariates."""
         return None
 
     @property
@@ -357,7 +357,7 @@ class Method(ABC):
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """Kinds of members; a pool makes a component of each. (None,) if there is one kind only."""
+        """Kinds of members; a pool has a component for each. (None,) if there is one kind only."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
@@ -409,7 +409,7 @@ class Method(ABC):
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """Return the method; it gets a pool's gap and year start if its own are not set."""
+        """Return the method, with a pool's gap and year start where its own are not set."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
@@ -429,7 +429,7 @@ class Method(ABC):
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Names and sizes of the losses by which several places choose their settings together.
+        """Names and sizes of the losses by which several places choose joint settings.
 
         Fits do not need these losses.
         """
@@ -474,8 +474,9 @@ class Method(ABC):
     ) -> Iterable[Trial]:
         """Return a trial of each component that a pool makes of the method.
 
-        The function ``refits`` returns quantiles of held-out cases from fits of a method to other
-        cases. A method overrides :meth:`try_locations` if its search for choices holds out cases.
+        The function ``refits`` fits a method to other cases and returns quantiles of its forecasts
+        of held-out cases. A method overrides :meth:`try_locations` if its search for choices
+        already forecasts held-out cases.
         """
         choices = self.choose_locations(cases, min_samples)
         return [Trial(choices, self.fit_locations(cases, min_samples, choices), refits(self))]
@@ -499,7 +500,7 @@ class Method(ABC):
         return np.full(new.forecasts.loc.shape[:2], np.nan)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return the parameters that have a value for each case, for the added cases (L, n).
+        """Return the values of the added cases (L, n), for parameters with a value for each case.
 
         ``fitted`` has all other parameters and the status. ``slots`` (n,) has the position of each
         added case among all cases, in the order in which the model got them.
@@ -515,10 +516,10 @@ class Method(ABC):
         return self.fit_locations(cases, min_samples)
 
     def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Any]:
-        """Return L objects, with results for :meth:`relearn_locations` at each location.
+        """Return L objects with results that :meth:`relearn_locations` needs at each location.
 
-        An update may run :meth:`relearn_locations` twice for some locations, once in a first pass.
-        This computation takes long, so the update runs it only once, before both passes.
+        An update may run :meth:`relearn_locations` in two passes over some locations. These results
+        take long to compute, so the update computes them only once, before both passes.
         """
         return [None] * len(cases.observations)
 

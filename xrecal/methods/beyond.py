@@ -70,9 +70,9 @@ def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
 def joined(
     past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
 ) -> Empirical:
-    """Return ensembles that have past observations (L, n) and the members ``beside``.
+    """Return ensembles of two groups of members: past observations (L, n) and ``beside``.
 
-    ``observed`` (L, T, n) are the weights of the past observations. The function multiplies the
+    ``observed`` (L, T, n) has the weights of the past observations. The function multiplies the
     weights of the members ``beside`` by ``gets`` (L, T, 1).
     """
     members, mass = beside
@@ -102,7 +102,7 @@ size stays in the cache of the processor, which saves time."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Append the members of tails to the cases (-1: no case) and the components of all members."""
+    """Append the members of tails, which have no case (-1), to the cases and components."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS
@@ -136,7 +136,7 @@ def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
 def tails_of_mixture(
     quantiles: FloatArray, weight: FloatArray, observations: FloatArray, bounds: FloatArray
 ) -> Tails:
-    """Learn the tails of a pool's mixture from observations (L, n) outside held-out forecasts.
+    """Learn the tails of a pool's mixture from observations (L, n) in tails of held-out forecasts.
 
     Each of the n held-out forecasts is a mixture of the pool's C components, with weights (L, C).
     ``quantiles`` (L, C, n, Q) has Q quantiles of each component for each forecast.

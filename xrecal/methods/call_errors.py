@@ -32,8 +32,8 @@ def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that adds the correct call to the ``TypeError`` of a wrong call.
 
     ``call`` is the text that users type before the parentheses, such as ``xrecal.compare``. If this
-    text begins with ``xrecal.``, pickle finds the decorated function under this name. Each call of
-    the decorated function issues a warning of :func:`~xrecal.chunks.warnings.warn_once` at most
+    text begins with ``xrecal.``, pickle finds the decorated function under this name. During a call
+    of the decorated function, :func:`~xrecal.chunks.warnings.warn_once` issues each warning at most
     once.
     """
 
@@ -110,9 +110,9 @@ def _explanation(
             f"{', '.join([*ordered, *named]) or 'nothing'}"
         )
     if len(args) > len(ordered):
-        by_order = f"{', '.join(ordered)} in this order" if ordered else "nothing by order"
+        by_order = f"{', '.join(ordered)} in this order" if ordered else "nothing by position"
         others = f", and by name {', '.join(named)}" if named else ""
-        return f"{call} takes {by_order}{others}; got {len(args)} by order"
+        return f"{call} takes {by_order}{others}; got {len(args)} by position"
     needed = [p.name for p in parameters.values() if p.default is p.empty]
     lacking = [name for name in needed if name not in (*ordered[: len(args)], *given)]
     if not lacking:

@@ -99,8 +99,8 @@ class CKME(Settings):
     projection : {"euclidean", "energy"}
         Step that turns weights, some of which may be negative, into probabilities. "euclidean"
         takes the probabilities that are nearest to the weights in Euclidean distance. "energy"
-        takes the probabilities for which the distribution of the members is nearest in energy
-        distance.
+        takes the probabilities whose distribution is nearest, in energy distance, to the
+        distribution with the original weights.
     solver : {"auto", "exact", "lowrank"}
         Computation of the weights. "exact" needs O(n³) time for n cases. "lowrank" needs O(n r²)
         time: r landmarks, at most 1000, represent all cases. "lowrank" uses as many landmarks as
@@ -120,7 +120,7 @@ class CKME(Settings):
         ``"standardised_plain"`` or ``"standardised"``. Cross-validation fits the centres again for
         each fold. ``CKME(support="observations")`` is the CKME as it was published.
     tails : "auto" or None
-        Distribution beyond the largest past error, if members are errors. "auto": a generalised
+        Distribution beyond the outermost past errors, if members are errors. "auto": a generalised
         Pareto tail replaces the outermost 5 to 10 % of the mass, on each side without a bound.
         None: no tail.
     novelty : "auto" or None
@@ -140,8 +140,8 @@ class CKME(Settings):
         marks the other places.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. The recalibrated forecast is calibrated given the raw
-        forecast and the covariates. Cross-validation chooses how strongly covariates count, or
-        that they do not count.
+        forecast and the covariates. Cross-validation chooses how strongly covariates count; it can
+        also leave them out.
     compare : {"forecasts", "shapes"}
         Part of the forecasts that the kernel compares. "forecasts" compares whole forecasts.
         "shapes" compares spread and form of the forecasts, without their means. With "shapes", past
@@ -149,8 +149,9 @@ class CKME(Settings):
         errors in units of the spread that EMOS gives, or ratios to the mean.
     year_start : str or int, optional
         Date at which years of cases begin, such as "07-01", or a month. By default, years begin in
-        the largest part of the calendar without cases, so that no winter is cut in two. Years begin
-        on 1 January if this part contains 1 January, or if this part is shorter than 30 days.
+        the largest part of the calendar without cases, so that no season of cases, such as a
+        winter, is cut in two. Years begin on 1 January if this part contains 1 January, or if this
+        part is shorter than 30 days.
 
     Notes
     -----
@@ -278,7 +279,7 @@ class CKME(Settings):
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """Return the method; it gets a pool's gap and year start if its own are not set."""
+        """Return the method, with a pool's gap and year start where its own are not set."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 
@@ -318,7 +319,7 @@ class CKME(Settings):
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
-        """Return how many columns the largest matrices have: n, or the number of landmarks."""
+        """Return the number of columns of the largest matrices: n, or the number of landmarks."""
         from xrecal.arrays.ckme.solvers import is_low_rank
 
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
@@ -510,7 +511,7 @@ class CKME(Settings):
         return arrays.ckme_novelty(**self.comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
     def comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
-        """Return the arguments of ``xrecal.arrays`` for comparing forecasts with past cases."""
+        """Return the arguments with which ``xrecal.arrays`` compares forecasts with past cases."""
         from xrecal.arrays.ckme.embedding import complete_fit
 
         features = cases.covariates.features(self.covariates)

@@ -23,11 +23,11 @@ class Climatology(Settings):
     Parameters
     ----------
     window : float, optional
-        Width in days of a window of calendar days, centred on the day of the forecast. The forecast
-        has only past observations from calendar days in the window, from any year. By default it
-        has all past observations. The window continues over the new year. 1 March is the same
-        calendar day in leap years as in other years, and 29 February lies half-way between its
-        neighbours. The forecast is NaN if no past case lies in the window.
+        Width in days of a window of calendar days, centred on the day of the forecast. The
+        recalibrated forecast has only the past observations of calendar days in the window, from
+        any year. By default, it has all past observations. A window may extend over the new year.
+        In leap years, 1 March is the same calendar day as in other years, and 29 February lies
+        half-way between its neighbours. The forecast is NaN if no past case lies in the window.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Each past observation gets a weight by the similarity of its
         covariates to the covariates of the forecast. For a covariate of period P, the similarity at

@@ -60,14 +60,14 @@ MEMBERS = {
 
 @dataclass(frozen=True)
 class Component:
-    """A method whose forecasts a pool mixes; a CKME has a single kind of members (support)."""
+    """A method whose forecasts a pool mixes; a CKME has only one kind of members (``support``)."""
 
     label: str
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Number of features of the season, if the component has covariates, but lacks the season that
-    other components of the pool have; else 0."""
+    """Number of features of the season, if other components use the season and this component uses
+    only other covariates; else 0."""
 
     @property
     def meaning(self) -> str:
@@ -98,8 +98,8 @@ class Component:
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters of the method; ``n_features`` counts the features of the pool.
 
-        Parameters that only updates need are left out, because a pool stores the past forecasts for
-        its updates. They are included if the method has ``keeps_sums``.
+        The result leaves out parameters that only updates need, because a pool stores the past
+        forecasts for its updates. It includes these parameters if the method has ``keeps_sums``.
         """
         n_own = max(n_features - self.n_lacking, 1) if self.method.covariates else 0
         return _own_parameters(self.method, n_own)
@@ -188,7 +188,7 @@ def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
 def updated_together(
     components: Iterable[Component], added: Cases, fitted: FitArrays, slots: IntArray
 ) -> Arrays:
-    """Return the added cases' values, for parameters with one value per case.
+    """Return the values of the added cases, for parameters with a value for each case.
 
     The function skips components that updates fit again.
     """
@@ -239,11 +239,11 @@ def require_same_covariates(methods: Iterable[Method], names: tuple[str, ...]) -
 def held_out_by_refits(
     method: Method, cases: Cases, gap: Span = 0, year_start: str | None = None
 ) -> FloatArray:
-    """Return quantiles (L, 2, n, Q) of n cases, from fits that have not learned from the case.
+    """Return quantiles (L, 2, n, Q) for each of n cases, from fits that leave this case out.
 
     Along the second axis, the first quantiles come from fits without the fold of the case, and the
     second quantiles come from fits to earlier cases alone. All fits also leave out the cases within
-    a gap around the cases that they forecast. Years of cases begin on ``year_start``.
+    the gap around the cases that they forecast. Years of cases begin on ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
@@ -269,7 +269,7 @@ def held_out_by_refits(
 
 
 def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt.NDArray[np.bool_]:
-    """Mark cases (L, n) farther than the gap from all held-out cases; without a gap, all cases."""
+    """Mark the cases (L, n) outside the gap around held-out cases; without a gap, mark all."""
     apart = np.ones(held.shape, np.bool_)
     if gap > 0:
         for kept, of_location in zip(apart, held, strict=True):
@@ -313,7 +313,10 @@ def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
 
 
 def keep_within(values: FloatArray, bounds: FloatArray) -> None:
-    """Move values (L, ...) beyond the bounds (L, 2), as in some raw forecasts, to the bounds."""
+    """Move values (L, ...) that lie beyond the bounds (L, 2) to the bounds.
+
+    Raw forecasts may have such values.
+    """
     if np.isfinite(bounds).any():
         low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
         np.clip(values, low, high, out=values)
@@ -401,9 +404,9 @@ def leave_alone(
     where: npt.NDArray[np.bool_],
     components: Sequence[bool],
 ) -> None:
-    """Remove tails and change weights, at the locations marked in ``where`` (L,).
+    """Give all weight to one component, without tails, at the locations marked in ``where`` (L,).
 
-    The component marked in ``components`` gets all weight.
+    ``components`` marks this component.
     """
     state["pool_weight"][where] = components
     for name in FITTED:

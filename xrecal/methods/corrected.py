@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""How many errors of an expert the state stores, and from how many of them a correction is learned.
+"""Number of errors of an expert that the state stores, and number that a correction learns from.
 The state stores more errors than a correction uses, because the newest errors may not have been
 known when the forecast was issued."""
 
@@ -33,10 +33,10 @@ class Errors(NamedTuple):
     case: IntArray
     """(n,) positions of the cases, ascending"""
     score: FloatArray
-    """(2, n) PIT of each observation in forecasts of the pool and the recent CKME, converted to the
-    quantile of the standard normal distribution at this level"""
+    """(2, n) normal score of each observation, for the pool and for the recent CKME. It is the
+    quantile of the standard normal distribution at the PIT of the observation"""
     earlier: IntArray
-    """(n,) how many of the stored errors were known when each case was issued"""
+    """(n,) number of stored errors that were known when each case was issued"""
     predictors: FloatArray
     """(n, 3) predictors of each error; see :func:`predictors`"""
 
@@ -98,7 +98,7 @@ class Errors(NamedTuple):
     ) -> dict[str, FloatArray]:
         """Return quantiles (T, J) of corrected experts.
 
-        The corrections are learned from stored errors among the first ``known`` cases.
+        The function learns the corrections from stored errors among the first ``known`` cases.
         """
         from xrecal.arrays.online.corrections import corrected, corrections
 
@@ -116,15 +116,16 @@ class Errors(NamedTuple):
 
 
 def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:
-    """Compute predictors of errors of forecasts (1, T), from values known when they were issued.
+    """Compute predictors of the errors of forecasts (1, T), from values known at their issue.
 
     Returns
     -------
     array of float64, shape (T, 3)
         Three numbers for each forecast. The first is the forecast mean minus the last known
-        observation. The second is the forecast mean minus the mean of the forecast for that
+        observation. The second is the forecast mean minus the mean of the earlier forecast of this
         observation. Both are 0 if no observation is known. The third is the standard deviation of
-        the forecast. ``known`` (T,) is the number of cases that are known.
+        the forecast. ``known`` (T,) is the number of cases that are known at the issue of each
+        forecast.
     """
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]

@@ -108,7 +108,7 @@ class Covariates:
             Names of the covariates, in the order of the result.
         record : Covariates, optional
             Covariates of past cases, which define the medians and the plausible ranges. The default
-            is the attribute ``record``, or these covariates themselves if it is None.
+            is the attribute ``record``, or these covariates themselves if the attribute is None.
         """
         breakable = [name for name in names if may_break(name)]
         if not breakable:
@@ -126,7 +126,7 @@ class Covariates:
         return features._replace(values=whole, circular=fixed, predictors=predictors)
 
     def replaced(self, record: Covariates) -> Covariates:
-        """Return the covariates; medians of a record replace missing and implausible values."""
+        """Return the covariates; a record's medians replace missing and implausible values."""
         values = self.values.copy()
         for place, name in enumerate(self.names):
             if may_break(name) and name in record.names:

@@ -51,15 +51,15 @@ ensembles."""
 
 @dataclass(frozen=True, repr=False)
 class EMOS(Settings):
-    """Nonhomogeneous Gaussian regression, fitted by the smallest mean CRPS of past cases.
+    """Nonhomogeneous Gaussian regression that minimises the mean CRPS of past cases.
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
     the mean and variance of the ensemble [1]_. The variables ``NAME_loc`` and ``NAME_scale`` are
     the mean and the standard deviation of this normal distribution. If the variable has a bound,
     the distribution is censored at this bound [2]_: for rain, all mass below zero is the
     probability of no rain. The state (the arrays of a model) stores the mean, the variance and the
-    number of members of each past ensemble, so that an update can fit to all cases again. New
-    forecasts do not need these values.
+    number of members of each past ensemble, so that an update can repeat the fit with all cases.
+    New forecasts do not need these values.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class EMOS(Settings):
         return parameters
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Fit the coefficients at each location, and return values (L, n) of cases for updates."""
+        """Fit the coefficients at each location; the result also has values (L, n) for updates."""
         kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
         return {**self.relearn_locations(cases, kept, min_samples), **kept}
 

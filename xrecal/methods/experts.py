@@ -1,7 +1,7 @@
 """Experts of an online pool: methods that forecast quantiles, from cases that have verified.
 
 An online pool averages the forecasts of its experts. It fits slow experts, such as a linear pool,
-again at intervals, and they do not change until the next fit. Fast experts learn anew for each
+at intervals. Between two fits, slow experts do not change. Fast experts learn anew for each
 forecast, from the last verified cases. Each expert forecasts J quantiles.
 """
 
@@ -36,16 +36,16 @@ N_LEVELS = 100
 """Number of quantiles that an expert forecasts."""
 
 WINDOWS = (30, 60, 120)
-"""Three fast experts fit EMOS, each to another number of the last verified cases. These are the
-three numbers."""
+"""Numbers of the last verified cases to which three fast experts fit EMOS, one number per
+expert."""
 
 N_ERRORS = 91
-"""How many of the last errors a fast expert adds to the ensemble mean. If cases are daily, these
-errors are from a quarter of a year."""
+"""Number of the latest errors that a fast expert adds to the ensemble mean. If cases are daily,
+these errors are from a quarter of a year."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""How many of the last verified cases the fast expert "recent CKME" uses, and after how many newer
-cases a case has half of its weight."""
+"""Number of the last verified cases that the fast expert "recent CKME" uses, and its half-life: the
+number of newer cases after which a case has half of its weight."""
 
 PLACES_TOGETHER = 64
 """Largest number of forecasts that experts compute at once, counted over several places."""
@@ -221,10 +221,10 @@ class Experts:
         The quantiles are from slow and fast experts, but not from corrected experts or a shared
         expert.
 
-        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 at a place without slow
-        experts. The fast experts know the first ``known`` (L,) cases. To save time, the function
-        computes places together if both numbers are equal at these places, and if they have
-        observations of the same cases.
+        The slow experts were fitted to the first ``n_slow`` (L,) cases; ``n_slow`` is 0 at a place
+        without slow experts. The fast experts know the first ``known`` (L,) cases. To save time,
+        the function computes places together if both numbers are equal at these places, and if they
+        have observations of the same cases.
         """
         step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
         verified = np.isfinite(cases.observations)

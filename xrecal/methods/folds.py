@@ -41,8 +41,8 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
             Advice(
                 f"{method}: ",
                 Typed("condition_on", "season"),
-                f" needs cases from {SHORTEST_SEASON} days or more, but these span {span:.0f}: "
-                "other seasons would be extrapolated; leave ",
+                f" needs cases from {SHORTEST_SEASON} days or more, but these span {span:.0f} days"
+                ": other seasons would be extrapolated; leave ",
                 Typed("condition_on"),
                 " out",
             )

@@ -58,10 +58,9 @@ class Forest(Method):
     """Past errors that get their weights from the leaves of a regression forest.
 
     This method is a component of a :class:`LinearPool` with many covariates. An error is the
-    distance of the observation from the mean that EMOS with the season gives, in units of the
-    spread that this EMOS gives. The weight of an error is larger if its case shares a leaf with the
-    new forecast in more trees [1]_. An update adds cases to the leaves, but does not change the
-    trees.
+    observation minus the mean of an EMOS with the season, divided by the spread of this EMOS. The
+    weight of an error is larger if its case shares a leaf with the new forecast in more trees [1]_.
+    An update adds cases to the leaves, but does not change the trees.
 
     Parameters
     ----------
@@ -152,7 +151,7 @@ class Forest(Method):
         return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Return past errors as members, weighted by leaves that cases share with forecasts."""
+        """Return past errors as members, weighted by the leaves that cases share with forecasts."""
         from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
 
         members, weights = forest_forecasts(
