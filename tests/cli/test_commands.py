@@ -160,7 +160,7 @@ def raw_model(tmp_path_factory):
         ),
         (lambda a: a.assign_coords(lat=a.lat + 1), "labels along 'lat' differ"),
         (lambda a: a.assign_attrs(units="m"), "units"),
-        (lambda a: a.expand_dims(lead=2), "unknown are ['lead'], select or rename"),
+        (lambda a: a.expand_dims(lead=2), "the model has no ['lead']: select or rename"),
     ],
 )
 def test_forecasts_that_do_not_fit_the_model(raw_model, tmp_path, change, told):

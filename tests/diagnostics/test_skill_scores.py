@@ -189,7 +189,7 @@ def test_fair_terciles_and_terciles_of_a_season():
     wanted = ENSEMBLE.isel(time=[5]).recal.categories(at)
     one = found.probability.isel(time=[5])
     np.testing.assert_allclose(one, wanted.transpose(*one.dims), atol=1e-12)
-    with pytest.raises(ValueError, match=r"edges must be two, .* got 3"):
+    with pytest.raises(ValueError, match=r"edges must be two numbers, .* got 3"):
         ENSEMBLE.recal.tercile_summary(TRUTH, edges=[1.0, 2.0, 3.0])
 
 

@@ -72,7 +72,7 @@ def test_levels_that_cannot_be():
     assert uneven.recal.wis(TRUTH, levels=[0.5]).notnull().all()
     with pytest.raises(ValueError, match="levels must hold the median"):
         QUANTILES.sel(quantile=[0.1, 0.9]).recal.wis(TRUTH)
-    with pytest.raises(ValueError, match=r"holds 0.2, 0.8, but '?t2m'? was issued at 0.9, "):
+    with pytest.raises(ValueError, match=r"has 0.2, 0.8, but '?t2m'? was issued at 0.9, "):
         QUANTILES.recal.wis(TRUTH, levels=[0.2, 0.5, 0.8])
     with pytest.raises(ValueError, match=r"one minus the level is missing for 0\.3;"):
         ENSEMBLE.recal.wis(TRUTH, levels=[0.3, 0.5])

@@ -60,7 +60,7 @@ def test_known_cases_with_the_same_value_change_nothing(model):
 def test_another_value_is_a_revision_which_weights_do_not_learn_again(model):
     other = OBSERVED.copy()
     other[[20, 44]] += 5
-    with pytest.warns(UserWarning, match="2 observations differ from those that are known"):
+    with pytest.warns(UserWarning, match="2 observations differ from the known observations"):
         revised = updated(model, slice(15, 45), other)
     assert changed(revised, model) == {"observations"}
     new = FORECASTS[50:51]

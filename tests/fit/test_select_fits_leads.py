@@ -302,7 +302,7 @@ ERRORS = {
         r"forecast leads of the type and unit of model.state\['lead'\]",
     ),
     "another place": (NEW.isel(lead=1, lat=[0]), "differ along 'lat': 2 against 1 labels; sel"),
-    "no place": (NEW.isel(lead=1, lat=0), r"it lacks \['lat'\]: apply the model to all and select"),
+    "no place": (NEW.isel(lead=1, lat=0), r"it lacks \['lat'\]: apply the model to all positions"),
 }
 
 
@@ -358,7 +358,7 @@ def test_models_without_labels_of_leads_take_all():
     bare = HINDCAST.drop_vars("lead").recal.fit(AT_LEADS.drop_vars("lead"), EMOS)
     with pytest.raises(ValueError, match="differ along 'lead': 3 against 2 labels"):
         bare.quantile(NEW.drop_vars("lead").isel(lead=[0, 1]), Q)
-    with pytest.raises(ValueError, match=r"lacks \['lead'\]: apply the model to all and select th"):
+    with pytest.raises(ValueError, match=r"lacks \['lead'\]: apply the model to all positions"):
         bare.quantile(NEW.isel(lead=1), Q)
 
 

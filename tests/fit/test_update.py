@@ -416,7 +416,7 @@ def test_covariates_of_pooled_fits(pool):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"lat": [0, 1]}, "of 3 positions along 'lat', but hindcast has 2; update with all"),
+        ({"lat": [0, 1]}, "with 3 positions along 'lat', but hindcast has 2; update with all"),
         ({"lat": 0}, "hindcast has no such dimension; update with all positions of the fit"),
         ({"lat": [2, 1, 0]}, r"'lat', which the fit pools, differ: 3.0, 2.0, 1.0 in hindcast, 1.0"),
     ],

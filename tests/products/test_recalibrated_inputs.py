@@ -131,7 +131,7 @@ ERRORS = {
     ),
     "extra": (
         lambda model: model.apply(NEW.expand_dims(lead=3)),
-        r"unknown are \['lead'\], select or rename",
+        r"the model has no \['lead'\]: select or rename",
     ),
     "other labels": (
         lambda model: model.apply(NEW.assign_coords(lat=[45, 47.0])),

@@ -61,14 +61,14 @@ def spread_skill(
     Returns
     -------
     Dataset
-        Over locations, in the unit of the variable: ``bias``, the mean of the forecast mean minus
-        the observation; its standard error ``bias_error``, which allows for autocorrelation and
-        counts each date once; ``rmse``, the root mean square error of the forecast mean;
-        ``spread``, the root of the mean variance. Without a unit: ``ratio``, which is ``spread`` /
-        ``rmse``, 1 if forecasts are calibrated, less if they are overconfident; ``n_cases`` and
-        ``status``. Over locations and ``spread_bin``, the groups from the smallest spread to the
-        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. The result is lazy if an input
-        is lazy.
+        Each location has, in the unit of the variable: ``bias``, the mean of the forecast mean
+        minus the observation; its standard error ``bias_error``, which allows for autocorrelation
+        and counts each date once; ``rmse``, the root mean square error of the forecast mean; and
+        ``spread``, the root of the mean variance. Numbers without a unit are ``ratio``, ``n_cases``
+        and ``status``. ``ratio`` is ``spread`` / ``rmse``: 1 if forecasts are calibrated, less if
+        they are overconfident. Each group of cases has ``spread_of_bin``, ``rmse_of_bin`` and
+        ``n_in_bin``, over locations and ``spread_bin``. The first group has the smallest spread.
+        The result is lazy if an input is lazy.
 
     Raises
     ------

@@ -141,9 +141,9 @@ def summary(
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test, n_resamples, block_length, seed
-        See :func:`skce_test`. By default, tests allow for dependence of successive cases, estimated
-        from the data. ``block_length`` applies to the PIT test, too. If you choose an SKCE test
-        that assumes independent cases, the PIT test also assumes independence.
+        See :func:`skce_test`. By default, tests allow for dependence of successive cases, which
+        they estimate from the data. ``block_length`` applies to the PIT test, too. If you choose an
+        SKCE test that assumes independent cases, the PIT test also assumes independence.
     augmented : bool
         True adds each observation to the ensemble of its case in the tests of calibration. The
         tests are then exact if members and observation are exchangeable. This is only for plain
@@ -157,13 +157,12 @@ def summary(
     Summary
         A Dataset over locations: ``crps`` and ``bias``, in the unit of the variable;
         ``spread_error_ratio``, 1 if forecasts are calibrated; ``coverage`` of the central 50 and 90
-        % intervals over ``level``, NaN if forecasts consist of quantiles whose levels do not reach
-        the ends of the interval; ``pit_p_value``; ``skce`` and ``skce_p_value``;
-        ``pit_block_length`` and ``skce_block_length``, the number of successive cases that count as
-        one, for tests that allow for dependence; ``n_cases`` and ``status`` of the SKCE test. A
-        p-value is NaN, and a question mark in the table, if there are too few cases (dependent
-        cases count as fewer). The result is lazy if an input is lazy; a computed result prints as a
-        table.
+        % intervals, over ``level`` (NaN if forecasts are quantiles whose levels do not reach the
+        ends of the interval); ``pit_p_value``; ``skce`` and ``skce_p_value``; ``pit_block_length``
+        and ``skce_block_length``, the number of successive cases that a test for dependent cases
+        counts as one; ``n_cases`` and ``status`` of the SKCE test. If there are too few cases, a
+        p-value is NaN, and the table shows a question mark. Dependent cases count as fewer cases.
+        The result is lazy if an input is lazy; a computed result prints as a table.
 
     Raises
     ------
@@ -174,9 +173,10 @@ def summary(
     Notes
     -----
     See :func:`crps`, :func:`spread_skill`, :func:`coverage`, :func:`pit_test` and
-    :func:`skce_test`. The tests treat members as the only possible values. So they reject small
-    ensembles even if members and observation are exchangeable; ``augmented=True`` avoids this. In
-    small ensembles, intervals also contain a smaller share of the observations than their level.
+    :func:`skce_test`. The tests treat members as the only possible values. So the tests reject
+    small ensembles even if members and observation are exchangeable; ``augmented=True`` avoids
+    this. In small ensembles, intervals also contain a smaller share of the observations than their
+    level.
 
     Examples
     --------

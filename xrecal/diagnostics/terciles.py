@@ -51,7 +51,7 @@ _AREA = {
     "frequency": "share of cases in the category",
 }
 _SKILL = {
-    "rpss": "skill: 1 - ranked probability score / that of climatological odds",
+    "rpss": "skill: 1 - ranked probability score / score of climatological odds",
     "rpss_error": "standard error of the skill, allowing for autocorrelation",
     "p_value": "two-sided p-value of equal scores, t-test that allows for autocorrelation",
 }
@@ -73,7 +73,7 @@ def tercile_summary(
     ----------
     forecast : DataArray or Dataset
         Forecasts of one variable, raw or recalibrated: ensembles, quantiles, normal distributions
-        or mixtures. Or probabilities of three categories, from ``categories`` or
+        or mixtures. They may also be probabilities of three categories, from ``categories`` or
         ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
         Observations in the units of the forecasts. xrecal matches observations to forecasts by
@@ -84,11 +84,11 @@ def tercile_summary(
         The lower and the upper tercile, in the unit of the variable. A DataArray has a dimension of
         size 2 that the forecast lacks. It may vary with location, date or part of the year, such as
         ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given, the edges are
-        the terciles of ``observations`` at each location over all cases; this is right for one
-        season a year. Leave ``edges`` out if the forecast consists of probabilities of categories:
-        it then has its own edges.
+        the terciles of ``observations`` at each location over all cases; that is right if all cases
+        are of one season of the year. Leave ``edges`` out if the forecast consists of probabilities
+        of categories: it then has its own edges.
     fair : bool
-        True estimates the scores of an infinite ensemble from exchangeable members. This is only
+        If members are exchangeable, True estimates the scores of an infinite ensemble. This is only
         for plain ensembles.
     member_dim : hashable, optional
         The member dimension. If not given, xrecal recognises it by its CF standard name or its name
@@ -100,16 +100,16 @@ def tercile_summary(
         Over ``category`` (below_normal, near_normal and above_normal, with coordinates
         ``lower_edge`` and ``upper_edge``): ``probability`` of each case, as issued, and
         ``conditional_probability``, the probability of the category given the issued probability,
-        by isotonic regression. Over ``category`` and locations: ``mean_probability``;
+        estimated by isotonic regression. Over ``category`` and locations: ``mean_probability``;
         ``frequency``, the share of cases in the category; ``roc_area`` with its standard error
         ``roc_area_error``; ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
         ``uncertainty``. Over locations: ``rps``, the mean ranked probability score; ``rpss``, the
         skill of the forecasts against odds of one third for each category, with its standard error
         ``rpss_error`` and the ``p_value`` of equal scores; ``n_cases``; ``status``, which reports
         if a category happened in none of the cases. The result is lazy if an input is lazy. In
-        three situations, the odds are the shares of these cases in the categories, so that
-        climatology has a skill of 0: if ``edges`` are not given, if both edges are equal, or if at
-        least 5 % of the observations equal an edge (a dry season).
+        three situations, ``rpss`` instead compares with the shares of these cases in the
+        categories: if ``edges`` are not given, if both edges are equal, or if at least 5 % of the
+        observations equal an edge (a dry season). Climatology then has a skill of 0.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def _odds(issued: xr.DataArray | None) -> Sequence[float] | None:
 
 
 def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:
-    """Return two terciles as thresholds; by default, those of the observations at each location."""
+    """Return terciles as thresholds; by default, the terciles of observations at each location."""
     form = evidence.form
     if edges is None:
         (found,) = over_cases(
@@ -194,7 +194,7 @@ def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:
     wanted = read_edges(edges, form, form.loc.dtype)
     n = wanted.values.sizes[wanted.dim]
     if n != len(LEVELS):
-        raise ValueError(f"edges must be two, the lower and the upper tercile, got {n}")
+        raise ValueError(f"edges must be two numbers, the lower and the upper tercile, got {n}")
     return wanted
 
 

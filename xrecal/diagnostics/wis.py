@@ -18,7 +18,7 @@ from xrecal.typing import FloatArray, IntArray
 
 WIS = Score("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
-"""Levels that hubs of influenza and COVID-19 ask for: the median and ends of eleven intervals."""
+"""Levels that forecast hubs for influenza and COVID-19 require: median and ends of 11 intervals."""
 
 
 def wis_of(
@@ -38,8 +38,9 @@ def quantile_wis_of(
 ) -> tuple[FloatArray, ...]:
     """Compute weighted interval scores (L, T) of the issued quantiles at positions ``chosen`` (k,).
 
-    If ``all_chosen`` (the positions are all levels), a forecast that lacks some quantiles is scored
-    by its other quantiles, if these contain the median and are symmetric about it.
+    ``all_chosen`` is true if ``chosen`` has the positions of all levels. A forecast that lacks some
+    quantiles then gets the score of its other quantiles, if these contain the median and are
+    symmetric about it.
     """
     from xrecal.arrays.scores.intervals import NEAR
 
@@ -80,10 +81,9 @@ def wis(
     -------
     DataArray or Dataset
         Score >= 0 of each case in the unit of the variable, with the same dimensions as the result
-        of ``crps``; smaller is better. It is NaN where the observation, or the quantile at one of
-        the ``levels``, is missing. If ``levels`` are not given, a forecast that lacks some
-        quantiles is scored by its other quantiles, if these contain the median and are symmetric
-        about it.
+        of ``crps``; smaller is better. It is NaN if the observation or a quantile at one of the
+        ``levels`` is missing. But without ``levels``, a forecast that lacks some quantiles gets the
+        score of its other quantiles, if these contain the median and are symmetric about it.
 
     Raises
     ------
@@ -140,8 +140,8 @@ def _chosen(issued: FloatArray, asked: FloatArray | None, name: Hashable) -> Int
     lacking = asked[~same.any(axis=-1)]
     if lacking.size:
         raise ValueError(
-            f"levels holds {', '.join(f'{level:g}' for level in lacking)}, but {name!r} was "
+            f"levels has {', '.join(f'{level:g}' for level in lacking)}, but {name!r} was "
             f"issued at {', '.join(f'{level:g}' for level in issued)}; leave levels out, or give "
-            "some of these"
+            "some of the issued levels"
         )
     return np.asarray(same.argmax(axis=-1))

@@ -44,8 +44,8 @@ class Order:
     known: IntArray
     """(t,) position of each added case among the stored cases, -1 for a new case."""
     order: IntArray
-    """(n,) indexes of the cases, in order of time. An index counts the stored cases first, and then
-    the added cases."""
+    """(n,) indexes that put the cases in order of time. Indexes count the stored cases first, and
+    then the added cases."""
 
     @property
     def has_known(self) -> bool:
@@ -59,7 +59,7 @@ class Order:
 
     @property
     def slots(self) -> IntArray:
-        """(t,) position of each added case in an array of all cases, stored ones first."""
+        """(t,) position of each added case in an array of the stored and then the new cases."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
@@ -117,7 +117,7 @@ def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray
 
 
 def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
-    """Return the order of the cases that two pandas indexes label, and the sorted labels."""
+    """Return the order of cases from their labels in two pandas indexes, and the sorted labels."""
     known = kept.get_indexer(added)
     of_new = np.flatnonzero(known < 0)
     both = kept.append(added[of_new])
@@ -127,7 +127,7 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
 
 
 def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
-    """Return arrays (..., added, ...) of the added cases, as a state stores cases."""
+    """Return the added cases as arrays (..., added, ...), in the form that a state stores."""
     added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
     if pool is None:
         return added
@@ -151,7 +151,7 @@ def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
     """Return the dates of the stored and the ``added`` cases, joined in order of time.
 
-    The result has only the fields (such as the year) that both have.
+    The result has only the fields (such as the year) that both stored and added cases have.
     """
     kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
@@ -164,7 +164,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
-    """Return, for each case of ``n_dates`` dates, labels of its pooled position (place or lead)."""
+    """Return labels of the pooled position (place or lead) of each case, for ``n_dates`` dates."""
     k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {
@@ -184,7 +184,7 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
     if other:
         size = dict(zip(pool.dims, pool.sizes, strict=True))[other[0]]
         raise ValueError(
-            f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
+            f"the model is {pool}, with {size} positions along {other[0]!r}, but hindcast has "
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, "
             "and fit again for other positions"
         )

@@ -1,4 +1,4 @@
-"""Arrays of the cases of a chunk of places, for methods and for the fitted state."""
+"""Cases of a chunk of places, as arrays for methods and for the fitted state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from xrecal.methods.covariates import Covariates, count_features, may_break
 from xrecal.typing import FloatArray, IntArray
 
 COVARIATE = "covariate_"
-"""Beginning of the names of covariates in the state."""
+"""Prefix of the names of covariates in the state."""
 
 OBSERVATIONS = "observations"
 """Name of the observations in the state."""
@@ -63,8 +63,8 @@ def cases_of(
     forecasts : mapping
         Parts of the forecasts (L, n, m) by name, such as members and weights.
     observed : mapping
-        Observations (L, n) by number: first those of the variable itself, then those of the
-        variables that are recalibrated jointly with it.
+        Observations (L, n) by number: first of the variable itself, then of each variable that is
+        recalibrated jointly with this variable.
     covariates : mapping
         Covariates (L, n) by name.
     axis : CaseAxis
@@ -124,8 +124,8 @@ def usable_cases(
 
     See :func:`cases_of` for the parameters.
 
-    A case without a date is unusable if a covariate needs the date. The median of the record
-    replaces other missing covariates.
+    A case without a date is unusable if a covariate needs the date. Values of other covariates may
+    be missing, because the median of the record replaces them later.
     """
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
@@ -152,7 +152,7 @@ def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
-    """Return the parts (L, n, m) of the forecasts of cases as the state stores them."""
+    """Return the parts (L, n, m) of the forecasts, in the form that the state stores."""
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
@@ -187,7 +187,7 @@ class Kept(NamedTuple):
 
 
 def kept_of(state: Named) -> Kept:
-    """Return the cases and the fit from the arrays (L, ...) of a state, given by name."""
+    """Return the cases and the fit that a state stores in its arrays (L, ...), by name."""
     parts = {name: a for name, a in state.items() if is_part(name)}
     known = {n.removeprefix(COVARIATE): a for n, a in state.items() if n.startswith(COVARIATE)}
     others = {*parts, *(COVARIATE + name for name in known), OBSERVATIONS}
@@ -227,8 +227,9 @@ def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     """Return forecasts (L, n, m) as one object, from the arrays of their parts by name.
 
-    For vectors, the last axis has the members of the first variable, then those of the second, and
-    so on. A member that is missing in one variable counts as missing in all variables.
+    For vectors, the last axis has the members of the first variable, then the members of the second
+    variable, and so on. A member that is missing in one variable counts as missing in all
+    variables.
     """
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
@@ -249,11 +250,11 @@ def in_blocks(
 
     l is the number of locations of the block, and T is the number of forecasts at each location.
 
-    A block is a group of locations, so small that the weights of its forecasts fit into the
-    workspace, a fixed number of bytes. If one location has too many forecasts for that, the
-    function computes them in parts, one after another. Each part must rebuild the fit of the
-    location, so parts may be larger: up to four times the workspace. ``products`` takes slices of
-    the locations and of the forecasts. ``shape`` is the number of locations, and the number of
+    A block is a group of locations. It is so small that the weights of its forecasts fit into the
+    workspace, a fixed number of bytes. If one location has too many forecasts for the workspace,
+    the function computes these forecasts in parts. Each part must rebuild the fit of the location,
+    so a part may be larger: up to four times the workspace. ``products`` takes slices of the
+    locations and of the forecasts. ``shape`` is the number of locations, and the number of
     forecasts at each location.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks
@@ -285,5 +286,5 @@ def own_members(method: Method) -> str:
 
 
 def is_part(name: str) -> bool:
-    """Return whether the array of the state with this name is a part of the stored forecasts."""
+    """Return whether an array of the state, given by name, is a part of the stored forecasts."""
     return name in ("loc", "scale", "weights") or name.startswith(VECTOR)

@@ -1,8 +1,8 @@
-"""Common regrets (means of the regrets of places), which a first pass over some places computes.
+"""Compute common regrets (means of the regrets of places) in a first pass over some places.
 
-The first pass runs the method at a sample of the places. The second pass fits all places. Its tasks
-get the common regrets along with their own cases, so the result does not depend on chunks or on the
-order of places.
+The first pass runs the method at a sample of the places. The second pass fits all places. Each task
+of the second pass gets the common regrets along with its own cases, so the result does not depend
+on chunks or on the order of places.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
 
 
 def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
-    """Return one object for each chunk, with the arrays of the sampled places of the chunk."""
+    """Return one object for each chunk, with the arrays of its places that are in the sample."""
     arrays, core = arrays_of(given)
     require_one_side(_sampled, arrays, FIRST_PASS)
     args = xr.align(*map(labelled, arrays), join="exact", copy=False)

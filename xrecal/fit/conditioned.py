@@ -1,4 +1,4 @@
-"""Covariates of a method: those that the user names, or else all that the user gives."""
+"""Covariates of a method: the covariates that the user names, or else all that the user gives."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def checked(
 def names_in(given: Given) -> tuple[str, ...]:
     """Return the names of all given covariates.
 
-    A covariate that is a forecast has two names, for its mean and for its spread.
+    A covariate that is a forecast has two names: one for its mean and one for its spread.
     """
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 
 def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
-    """Return the method with ``condition_on`` set, if the method has this field with value None."""
+    """Return the method; set ``condition_on`` if this is a field of the method and is None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
@@ -54,7 +54,7 @@ def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Metho
 
 
 def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
-    """Return the method; for a covariate that is a forecast it names both mean and spread."""
+    """Return the method with the names of mean and spread of covariates that are forecasts."""
     changes: dict[str, object] = {}
     own = names_of(method.condition_on)
     wide = tuple(dict.fromkeys(n for name in own for n in names.get(name, (name,))))
@@ -104,8 +104,8 @@ def name_some(
 def used_by(method: Method, given: Given, *, named: bool) -> Given:
     """Return the covariates that a checked method conditions on.
 
-    A pool that decides by itself about the season conditions on all given covariates. The exception
-    is ``named=True``: some method in the user's call names covariates that are given.
+    ``named`` is true if some method in the user's call names a given covariate. If not, a pool that
+    decides by itself about the season conditions on all given covariates.
     """
     if not named and _is_open(method):
         return given

@@ -80,14 +80,14 @@ def fit(
         ``NAME_scale``; a mixture also has ``NAME_weight``, over ``component``). A Dataset may hold
         several variables.
     observations : DataArray, Dataset or dict
-        Observations in the units of the hindcast. Labels along the calibration dimension match
-        observations to forecasts. Labels of locations must be equal; observations may lack a
-        location dimension. For forecasts over starts and leads, observations may be over valid time
-        (a dimension of dates, with any name). Each forecast then gets the observation at its
-        coordinate ``valid_time`` or, without this coordinate, at its start plus lead; the attribute
-        ``units`` of the lead is the unit of leads. If the hindcast is a Dataset, give a Dataset
-        with the same names, or a dict from name to observations. A DataArray is enough if the
-        Dataset has only one forecast.
+        Observations in the units of the hindcast. xrecal matches observations to forecasts by their
+        labels along the calibration dimension. Labels of locations must be equal; observations may
+        lack a location dimension. For forecasts over starts and leads, observations may be over
+        valid time (a dimension of dates; its name is free). Each forecast then gets the observation
+        at its coordinate ``valid_time`` or, without this coordinate, at its start plus lead; the
+        attribute ``units`` of the lead is the unit of leads. If the hindcast is a Dataset, give a
+        Dataset with the same names, or a dict from name to observations. A DataArray is enough if
+        the Dataset has forecasts of only one variable.
     method : Method
         Settings such as :class:`xrecal.CKME`, :class:`xrecal.LinearPool` or :class:`xrecal.EMOS`.
     dim : hashable, optional
@@ -98,10 +98,10 @@ def fit(
         (member, number, ...).
     condition_on : str or tuple of str, optional
         Covariates that are known when the forecast is issued: "season" (the day of the year of the
-        valid time, at each lead), or names. The result is calibrated given the forecast and these
-        covariates. The argument applies to a method whose own ``condition_on`` is None. By default
-        a method conditions on all ``covariates`` that you give. A pool also conditions on the
-        season.
+        valid time, at each lead), or names of covariates. The result is calibrated given the
+        forecast and these covariates. The argument applies to a method whose own ``condition_on``
+        is None. By default a method conditions on all ``covariates`` that you give. A pool also
+        conditions on the season.
     covariates : dict from str to DataArray or Dataset, optional
         Covariates by name, along the calibration dimension and perhaps along locations. Coordinates
         of the hindcast are covariates too, if ``condition_on`` names them. A circular covariate
@@ -110,25 +110,25 @@ def fit(
         covariate ``NAME_spread``. If a value of a covariate is NaN, the median of this covariate
         over the record replaces it.
     pool : str, tuple of str or dict, optional
-        Location dimensions along which one fit learns from the cases of all positions, for short
-        records. The same fit recalibrates the forecasts at all these positions.
-        ``{"lat": 3, "lon": 3}`` instead gives each location a fit of its own, to the cases in a
-        window of 3 by 3 positions (widths must be odd). With ``pool``, a quantity that differs
-        between positions, such as the lead, may be a covariate. With more than 1500 pooled cases,
-        all places share one CKME, which learns the errors of their forecasts. In a LinearPool this
-        CKME is one more component at each place, and in an OnlinePool it is one more expert.
-        Methods that do not compare cases with one another, such as EMOS, learn from all cases.
-        With more than 1500 cases, ``fit`` raises an error for windows, and for settings that the
-        shared CKME does not have.
+        Location dimensions. One fit learns from the cases of all positions along these dimensions,
+        which helps if records are short. The same fit recalibrates the forecasts at all these
+        positions. ``{"lat": 3, "lon": 3}`` instead gives each location a fit of its own, to the
+        cases in a window of 3 by 3 positions (widths must be odd). With ``pool``, a quantity that
+        differs between positions, such as the lead, may be a covariate. With more than 1500 pooled
+        cases, all places share one CKME, which learns the errors of their forecasts. In a
+        LinearPool this CKME is one more component at each place, and in an OnlinePool it is one
+        more expert. Methods that do not compare cases with one another, such as EMOS, learn from
+        all cases. With more than 1500 cases, ``fit`` raises an error for windows, and for settings
+        that the shared CKME does not have.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind. The method compares
         forecasts as ensembles of vectors, each variable in units of its spread. A past case has one
         weight for all variables, so the members of the result are observed vectors.
     period : float or dict from str to float, optional
-        Period of a circular variable, such as 360 for a wind direction in degrees, or of several
-        variables by name. The method then compares values as points on a circle. The attribute
-        ``circular_period`` of the hindcast's variable has the same effect. The recalibrated
-        forecast gets this attribute too.
+        Period of a circular variable, such as 360 for a wind direction in degrees; or periods of
+        several variables, by name. The method then compares values as points on a circle. The
+        attribute ``circular_period`` of the hindcast's variable has the same effect. The
+        recalibrated forecast gets this attribute too.
     features : str or sequence of str, optional
         Coordinates with numbers along the pooled dimensions, such as ("slope", "coast"). A shared
         fit compares places by these numbers. It also uses latitude, longitude, height and lead, if
@@ -136,14 +136,14 @@ def fit(
     choose : "together", "each", or name or names of dimensions
         Places that choose settings (kernel, support, ridge, weights of a pool and tails) together
         by cross-validation. "together": all places of a kind choose together, from a sample of at
-        most 64 of these places. "each": each place chooses alone, although its own cases determine
-        the settings poorly. Names of dimensions, such as ("lat", "lon"): the places along these
-        dimensions choose together, so each lead has its own settings.
+        most 64 of these places. "each": each place chooses from its own cases alone, which
+        determine the settings poorly. Names of dimensions, such as ("lat", "lon"): the places along
+        these dimensions choose together, so each lead has its own settings.
     min_samples : int
         Least number of complete cases. Locations with fewer complete cases get NaN and a status.
     progress : bool
-        Whether to show the progress of work of more than 3 s on standard error: as a bar on a
-        terminal and in a notebook, elsewhere as a line every 10 s at first.
+        Whether to show progress on standard error if the work takes more than 3 s: as a bar on a
+        terminal and in a notebook, elsewhere as a line every 10 s at first, later less often.
 
     Returns
     -------
@@ -157,16 +157,17 @@ def fit(
     ------
     ValueError
         If dimensions, labels, units, chunks or the number of cases are wrong; the message names a
-        remedy. Wrong values raise no error; instead the location gets a status.
+        remedy. Wrong values in the data raise no error; instead the location gets a status.
     TypeError
         If an input has a wrong type, or its values are integers or objects.
 
     Notes
     -----
-    All dimensions except the calibration and the member dimension are locations. Each location has
-    a fit of its own unless ``pool`` joins locations. The fit does not change its inputs.
-    Cross-validation holds out all pooled cases of a date together, and a gap is a number of dates.
-    With windows the fitted state stores a case once for every window that contains its location.
+    All dimensions except the calibration and the member dimension are location dimensions. Each
+    location has a fit of its own unless ``pool`` joins locations. The fit does not change its
+    inputs. Cross-validation holds out all pooled cases of a date together, and a gap counts dates,
+    not cases. With windows the fitted state stores a case once for every window that contains its
+    location.
 
     If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
     as far as its record determines these. The fit learns the errors around the centre, in units of
@@ -180,11 +181,11 @@ def fit(
     all others perhaps has another unit.
 
     With more than 1500 pooled cases, a :class:`xrecal.LinearPool` makes a pool at each place. The
-    last component of each pool is the shared CKME. The weights are learned from held-out forecasts
-    of all components. At a place with fewer than ``min_samples`` cases, and at a place that was not
-    in the hindcast, the shared CKME gets all the weight. Updates add cases to each place, but the
-    shared CKME stays unchanged until the next fit. In an :class:`xrecal.OnlinePool` the shared CKME
-    is one expert at each place, and updates change it too.
+    last component of each pool is the shared CKME. The fit learns the weights from held-out
+    forecasts of all components. At a place with fewer than ``min_samples`` cases, and at a place
+    that was not in the hindcast, the shared CKME gets all the weight. Updates add cases to each
+    place, but the shared CKME stays unchanged until the next fit. In an :class:`xrecal.OnlinePool`
+    the shared CKME is one expert at each place, and updates change it too.
 
     Examples
     --------
@@ -301,7 +302,7 @@ def pair_hindcast(
     """
     require_distances(form, name="hindcast")
     if form.period is not None and method.variables is None:
-        refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
+        refuse_circular(form.period, form.name, "only fit with CKME takes the circle into account")
     return to_learn_from(pair_cases(form, observed, dim, name="hindcast"))
 
 
@@ -318,8 +319,8 @@ def prepare(
 ) -> Prepared:
     """Prepare the cases of a variable: their pool, dates, covariates and features of places.
 
-    ``in_splits`` means that each fit will get only some dates, pool their cases, and weigh named
-    members (models). So the function itself neither pools cases nor weighs members.
+    With ``in_splits``, each fit later gets only some of the dates, pools their cases, and weighs
+    named members (models). So this function itself neither pools cases nor weighs members.
     """
     dim = pairs.dim
     assert dim is not None
@@ -375,7 +376,7 @@ def prepare(
 def _require_use(
     features: str | Sequence[str], method: Method, pool: Pool | None, n_dates: int
 ) -> None:
-    """Raise ValueError if the user names features of places that the fit does not use."""
+    """Raise ValueError if the user names features of places, but the fit uses no features."""
     if not features:
         return
     if pool is None or not (pools_share(method, pool, n_dates) or shares(method, pool, n_dates)):

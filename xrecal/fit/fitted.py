@@ -1,4 +1,4 @@
-"""Fitted models: settings, and state at every location. ``model.py`` adds the user's methods."""
+"""Fitted models: settings and state at every location. ``model.py`` adds methods for users."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ array that describes the covariates."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
-    """Return the chunks of a state by dimension, from its arrays without the coordinates."""
+    """Return the chunks of the arrays of a state by dimension, and ignore the coordinates."""
     return state.drop_vars([n for n in state.coords if n not in state.xindexes]).chunksizes
 
 
@@ -66,9 +66,9 @@ class FittedVariable:
     leads: MatchedLeads | None = None
     """Leads, and the number of cases with an observation at each lead; None without leads."""
     jointly: tuple[Hashable, ...] = ()
-    """Names of the variables that are recalibrated jointly, including this one."""
+    """Names of the variables that are recalibrated jointly, including this variable."""
     selected: Places | None = None
-    """If fits were selected from a model: their positions in the model, by dimension; else None.
+    """Positions of the fits in the whole model, by dimension; None if no fits were selected.
 
     Files with models do not have this field.
     """
@@ -107,7 +107,7 @@ class FittedVariable:
 
     @property
     def observed(self) -> xr.DataArray:
-        """Known observations (..., case) of each fit; a shared fit has those of all places."""
+        """Known observations (..., case) of each fit; for a shared fit, of all places."""
         observed = self.state["observations"]
         if not self.method.by_sums:
             return observed
@@ -205,7 +205,7 @@ class Fitted:
 
     @explained("model.as_numpy")
     def as_numpy(self) -> Self:
-        """Return a model whose state is in NumPy arrays, copied from the GPU if it is there.
+        """Return a model with its state in NumPy arrays; a state on the GPU is copied.
 
         Examples
         --------

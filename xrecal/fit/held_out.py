@@ -54,7 +54,7 @@ EACH_LEAD = "the delay of each lead"
 
 @dataclass(frozen=True)
 class Splits:
-    """Settings of splits, which determine the held-out cases and the cases of each fit."""
+    """Settings that determine the held-out cases and the training cases of each fit."""
 
     by: By
     gap: Span | None = 0
@@ -142,7 +142,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """For each observation, the first case (numbered in order of time) issued once it is known.
+    """Number (in order of time) of the first case that is issued once each observation is known.
 
     None unless the model learns from cases as they verify.
     """
@@ -190,7 +190,7 @@ class HeldOut:
 
         A reduction replaces the dimension of the members by other dimensions. ``out`` has these
         dimensions for each result, with their sizes. ``extras`` are further inputs of the
-        reduction. Such an input is an array over cases (in order of time), locations and perhaps
+        reduction. An input is either an array over cases (in order of time), locations and perhaps
         other dimensions, or the name of a fact about the cases; see :data:`KnownName`. There is one
         task for each chunk of locations.
         """
@@ -238,7 +238,7 @@ class HeldOut:
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """Return joint choices of places, and weights of named models, from each fit's cases."""
+        """Return the joint choices of places, and the weights of named models, for each fit."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -257,10 +257,10 @@ class HeldOut:
     def _learned_by(self, one: Round) -> Prepared:
         """Return the cases from which places choose the settings of a fit together.
 
-        A training case is left out if its distance in time to a predicted case is at most the
-        longest lead, because both may have the same observation. If the model learns from cases as
-        they verify, the function instead keeps all training cases. But it sets an observation to
-        NaN if it is not yet known when the first predicted case is issued.
+        The function leaves out a training case if its distance in time to a predicted case is at
+        most the longest lead, because both may have the same observation. If the model learns from
+        cases as they verify, the function instead keeps all training cases. But it replaces
+        observations by NaN if they are still unknown when the first predicted case is issued.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -300,9 +300,9 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Return numbers of cases and of locations, counted in the order of the user's hindcast.
+        """Return numbers of cases and of locations; they count in the order of the user's hindcast.
 
-        The array of cases is in the order of time.
+        The array with the numbers of cases is sorted by time.
         """
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)
@@ -446,7 +446,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
             Advice(
                 f"{few} of {len(folds)} splits leave fewer than ",
                 Typed("min_samples", min_samples),
-                " cases to learn from; the results of the cases they test are NaN",
+                " cases to learn from; the results of the cases that these splits predict are NaN",
             )
         )
     if notes and prepared.note is None:  # the note on all cases has been reported

@@ -27,13 +27,15 @@ def read_groups(
 ) -> list[tuple[tuple[Hashable, ...], Method]]:
     """Return groups with their methods; a group is one variable, or variables of a joint fit.
 
-    The method of a group compares vectors if the group has several variables or a circular one.
+    The method of a group compares vectors if the group has several variables or a circular
+    variable.
 
     Raises
     ------
     ValueError
-        If ``jointly`` does not name several of the variables, ``period`` is not a positive number
-        or names another variable, or a method or a forecast allows no vectors.
+        If ``jointly`` does not name several of the variables, if ``period`` is not a positive
+        number or names an unknown variable, or if the method or a forecast does not support
+        vectors.
     """
     periods = _periods(paired, period)
     joint = () if jointly is None else read_joint_names(paired, jointly, name="hindcast")
@@ -72,7 +74,8 @@ def read_joint_names(
 ) -> tuple[Hashable, ...]:
     """Return the names in ``jointly``, which must be two or more variables of the forecasts.
 
-    ``name`` is the name of the forecasts in messages. Raises ValueError for other names.
+    ``name`` is the name of the forecasts in messages. Raises ValueError for other names, and
+    TypeError for other types.
     """
     if not isinstance(jointly, (str, tuple, list)):
         raise TypeError(

@@ -34,11 +34,11 @@ Choose: TypeAlias = Hashable | Sequence[Hashable]
 TOGETHER, EACH = "together", "each"
 
 SAMPLE = 64
-"""Largest number of places of a kind at which the fit searches settings. The random error of a mean
-over 64 places is an eighth of the error of one place."""
+"""Largest number of places of each kind at which the fit searches settings. The random error of a
+mean over 64 places is an eighth of the error of one place."""
 
 OF_A_KIND = 16
-"""Least number of places that a kind must have to choose together, if there are several kinds."""
+"""Least number of places that a kind needs to choose together, if there are several kinds."""
 
 KINDS = 16
 """Largest number of kinds whose places choose together; places of rarer kinds choose alone."""
@@ -145,8 +145,8 @@ def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, .
     if unknown:
         raise ValueError(
             Advice(
-                f"{unknown[0]!r} is not a dimension of places with a fit of their own, which are "
-                f"{list(places)}; use ",
+                f"{unknown[0]!r} is not a dimension of places with a fit of their own; such "
+                f"dimensions are {list(places)}; use ",
                 Typed("choose", TOGETHER),
                 ", ",
                 Typed("choose", EACH),
@@ -158,7 +158,7 @@ def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, .
 
 @dataclass(frozen=True)
 class KindTask:
-    """Task that takes cases of a chunk of places and returns facts that determine their kinds."""
+    """Task that returns the facts that determine the kinds of places, from their cases."""
 
     method: Method
     axis: CaseAxis
@@ -238,7 +238,7 @@ def _error(mean: FloatArray, observed: FloatArray) -> float:
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
-    """Return the correlation of the ranks of known values (n,); NaN if fewer than 3 are known."""
+    """Return the rank correlation of two arrays (n,); NaN if fewer than 3 pairs are known."""
     there = np.isfinite(x) & np.isfinite(y)
     n = int(there.sum())
     if n < 3:

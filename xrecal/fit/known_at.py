@@ -39,7 +39,7 @@ def known_at(
         values.
     delay : int, str or timedelta
         Time from the date of an observation until the observation is known: a number of time steps
-        of the observations, or a length of time such as "6h". If daily means have the label of the
+        of the observations, or a length of time such as "6h". If the label of a daily mean is the
         beginning of the day, give at least "1D".
     dim, member_dim : hashable, optional
         Dimensions of starts and members of the forecast, if xrecal does not recognise them.
@@ -93,7 +93,7 @@ def known_at(
 
 
 def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataArray]:
-    """Return the roles of the dimensions of forecasts, which may have no members."""
+    """Return the roles of the dimensions; the forecasts may have no members."""
     if isinstance(forecast, xr.DataArray) and member_dim is None:
         roles = read_labels(forecast, name="forecast")
         if not roles.members:
@@ -102,14 +102,14 @@ def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataA
 
 
 def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | None) -> bool:
-    """Return whether a coordinate has starts: by its name, or because forecasts have leads."""
+    """Return whether a coordinate has starts; its name or the leads of forecasts decide."""
     if start not in roles.obj.coords:
         return False
     return roles.is_start(start) or read_times(roles, dim, name="forecast") is not None
 
 
 def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
-    """Return the position of the last date that is known at each start, -1 if none is known.
+    """Return the position of the last date with a known observation at each start, or -1.
 
     ``dates`` must be in ascending order.
 

@@ -1,7 +1,7 @@
 """Loop over held-out cases: in each round a model learns and predicts; the loop stores results.
 
-Cross-validation refits the model in each round. Predictions as in operation also update the model
-between two fits, with the cases that have verified since.
+Cross-validation refits the model in each round. To predict as in operation, the loop also updates
+the model between two fits, with newly verified cases.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ numbers of the cases in the order of time (L, T), raw forecasts (L, T, m), and t
 class Fold(NamedTuple):
     """A method, its training cases, and the cases to predict.
 
-    Cases are given by their numbers in the order of time; pooled cases, by those of their dates.
+    ``train`` and ``test`` are numbers of cases in the order of time, or of dates if cases are
+    pooled.
     """
 
     method: Method
@@ -61,7 +62,7 @@ class Fold(NamedTuple):
 
     @property
     def pooled(self) -> Pool | None:
-        """Places or leads whose cases one fit joins; None if each of them has its own fit."""
+        """Places or leads whose cases one fit joins; None if each place or lead has its own fit."""
         return self.pool if self.sharing is None else None
 
 
@@ -73,7 +74,7 @@ class Round(NamedTuple):
     learn: IntArray
     test: IntArray
     common: Record | Timeline | None = None
-    """In a first pass: record that collects the regrets of places. In the second pass: the common
+    """In a first pass, a record that collects the regrets of places. In the second pass, the common
     regrets that follow from this record."""
 
 
@@ -107,9 +108,10 @@ class _Model(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Cases of a block, which is B fits that the loop makes together.
+    """Cases of a block, a group of B fits that the loop makes together.
 
-    There are training cases, and served cases. Served cases are at places that the fits forecast.
+    The fits learn from the training cases. The served cases are at the places that the fits
+    forecast.
     """
 
     cases: Cases
@@ -117,8 +119,8 @@ class _Block(NamedTuple):
     served: Cases
     """(B t, n) cases at the t places that each fit forecasts"""
     known: tuple[FloatArray, FloatArray] | None
-    """Two arrays, for training cases and for served cases. Each array has, for the observation of
-    each case, the number (in order of time) of the first case issued once it is known."""
+    """Two arrays, for training cases and for served cases. They have the number (in order of time)
+    of the first case that is issued once the observation of each case is known."""
     extras: Named
     """(B t, n, ...) further inputs of the reduction"""
     choices: Mapping[int, Named]
@@ -132,8 +134,7 @@ class LoopTask:
     Each fit gets only the cases of its round, so no choice of a method can depend on other cases.
     Distances are computed among all cases together, so other cases affect only the rounding of
     distances. Arrays of pooled cases are (L, pooled dimensions, n, ...). Each fit joins the pooled
-    positions date by date, as ``fit`` does. So a date that is held out is held out at all pooled
-    positions.
+    positions date by date, as ``fit`` does. So a held-out date is held out at all pooled positions.
     """
 
     rounds: Sequence[Round]
@@ -142,7 +143,7 @@ class LoopTask:
     wanted: Wanted
     min_samples: int
     pool: Pool | None
-    """All places or leads from whose cases at least one fit learns; None without pooled cases."""
+    """All places or leads whose cases at least one fit pools; None without pooled cases."""
     reuse_distances: bool
     as_kept: bool
     """True if predictions use cases in the form that a model stores, with sorted members."""
@@ -204,7 +205,7 @@ class LoopTask:
         choices: Mapping[int, Named],
         inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
-        """Yield the cases of some fits at a time; copies of these cases fit into a fixed memory."""
+        """Yield the cases of some fits at a time, so few that copies need only a fixed memory."""
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -320,7 +321,7 @@ class LoopTask:
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
     def _updated(self, model: _Model, added: Cases, one: Round) -> _Model:
-        """Return the model with ``added`` cases, some of which it may know already."""
+        """Return the model with ``added`` cases; the model may know some of these already."""
         dates = one.learn
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)

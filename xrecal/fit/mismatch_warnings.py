@@ -1,9 +1,9 @@
 """Warnings about forecasts that do not match the hindcast of their model.
 
-Forecasts may be of another place or lead, far from all training values, unlike all past forecasts,
-or have new labels along pooled dimensions. Each of these four mismatches gives a warning, not an
-error, because users may intend it. Values a million times larger than all training values count as
-missing, by the rule of :mod:`xrecal.inputs.missing`.
+Forecasts may be of another place or lead, be far from all training values, be unlike all past
+forecasts, or have new labels along pooled dimensions. Each of these four mismatches causes a
+warning, not an error, because users may intend it. Values a million times larger than all training
+values count as missing, by the rule of :mod:`xrecal.inputs.missing`.
 """
 
 from __future__ import annotations
@@ -125,11 +125,11 @@ def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
 def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
     """Warn about forecasts in memory that are far from all values that their fit has learned from.
 
-    Far means that the distance to the range of the hindcast's members is larger than the width of
-    this range. The range covers all locations together; for normal distributions it is the range of
-    their means. There is no warning for variables on a circle, nor for methods that do not store
-    the hindcast, such as EMOS. Lazy forecasts and lazy fits cause no warning either, because the
-    function does not compute them.
+    Far means that all forecasts are outside the range of the hindcast's members, at a distance
+    larger than the width of this range. The range covers all locations together; for normal
+    distributions it is the range of their means. There is no warning for variables on a circle, nor
+    for methods that do not store the hindcast, such as EMOS. Lazy forecasts and lazy fits cause no
+    warning either, because the function does not compute them.
     """
     for form, fitted in forecasts:
         learned = _learned(fitted)
@@ -205,7 +205,7 @@ def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
 
 
 def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
-    """Return members or observations with NaN for values far beyond all that a fit has seen.
+    """Return members or observations; values far beyond all that a fit has seen become NaN.
 
     If no value in memory is large, the function returns the values unchanged.
     """
@@ -301,7 +301,7 @@ def _far_from(
 def _outside(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Mark leads outside the range of known leads; do not mark leads between known ones."""
+    """Mark leads outside the range of known leads; do not mark leads between known leads."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 
@@ -318,8 +318,8 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
             f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
             f"{first_place(novelty.copy(data=novel))}: their recalibrated forecasts come from "
-            "climatology or from the errors of other forecasts. Check them yourself; the "
-            "novelty of apply and model.novelty identifies them",
+            "climatology or from the errors of other forecasts. Check these forecasts; "
+            "the novelty from apply or from model.novelty identifies them",
         )
 
 

@@ -186,8 +186,8 @@ def with_all_places(
     Raises
     ------
     ValueError
-        If places have no labels and their number differs from that of the fit, or a feature of a
-        new place is unknown.
+        If places have no labels and their number differs from the number of places of the fit, or
+        if a feature of a new place is unknown.
     """
     (d,) = dims_of_places(fitted)
     by_sums = fitted.method.by_sums
@@ -228,7 +228,7 @@ def with_all_places(
 def _with_rows(
     fitted: FittedVariable, form: Form, part: xr.DataArray, d: Hashable, new: IntArray
 ) -> FittedVariable:
-    """Return fitted pools with more places: those at the positions ``new`` of a hindcast."""
+    """Return fitted pools with more places, at the positions ``new`` of a hindcast."""
     size = fitted.state.sizes[d]
     rows = xr.DataArray(np.arange(size + new.size) >= size, dims=[d])
     at = np.concatenate([np.arange(size), np.zeros(new.size, np.int64)])

@@ -174,7 +174,7 @@ def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
 def _sums(
     core: Core, bias: xr.DataArray, together: Sequence[Hashable], n_members: int, what: str
 ) -> xr.DataArray:
-    """Return, for each two models, the sum of products of their errors.
+    """Return the sum of the products of errors, for each pair of models.
 
     The sum is over cases, and over places that choose together.
     """
@@ -210,7 +210,7 @@ def weighed(
 ) -> tuple[Pairs, NamedMembers | None]:
     """Return cases for a method, and the weights of models.
 
-    ``in_splits`` leaves the cases unchanged, because each split learns its own weights later.
+    With ``in_splits``, the cases stay unchanged, because each split learns its own weights later.
     """
     if in_splits:
         if not method.exchangeable:
@@ -265,7 +265,7 @@ def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
 
 
 def weigh_cases(forecasts: Forecasts, members: Named) -> Forecasts:
-    """Apply the weights and offsets (B, m) of the models of each fit to ensembles (B t, n, m)."""
+    """Apply weights and offsets (B, m) of m models in B fits to ensembles (B t, n, m)."""
     from xrecal.arrays.baselines.named_members import as_weighted
 
     weights, offsets = (members[name] for name in MODEL_PARTS)
@@ -290,9 +290,10 @@ def _without_absurd(cases: Named) -> dict[str, FloatArray]:
 
 
 class _SumTask:
-    """Task that sums products of errors of two models over L places: (L, T, ...) to (1, T, ...).
+    """Task that sums the products of errors of each pair of models over L places.
 
-    T is the number of groups of places that choose together; each group has its own sums.
+    It takes arrays (L, T, ...) and returns sums (1, T, ...). T is the number of groups of places
+    that choose together; each group has its own sums.
     """
 
     def __call__(self, cases: Named, learned: Named) -> dict[Any, Any]:

@@ -36,8 +36,8 @@ def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
     Parameters
     ----------
     *attrs : mapping
-        Attributes of forecasts and observations. The standard name decides or, without one, the
-        unit. Anomalies and differences may be negative.
+        Attributes of forecasts and observations. The standard name decides; without a standard
+        name, the unit decides. Anomalies and differences may be negative.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def _may_have_bound(
     Values suggest this bound if they are in memory, near 0 and never below 0.
 
     Near means that the smallest observation is closer to 0 than to the largest observation. The
-    result is False if many values are equal to the smallest one, because the fit finds such a bound
-    itself.
+    result is False if many observations equal the smallest observation, because the fit finds such
+    a bound itself.
     """
     if any("standard_name" in of for of in attrs) or _has_both_signs(*attrs):
         return False

@@ -40,7 +40,7 @@ class News(NamedTuple):
     """New and changed observations among cases in the order of time."""
 
     cases: npt.NDArray[np.bool_]
-    """(n,) true for dates with an observation that the model does not know."""
+    """(n,) true for dates with a new or a changed observation."""
     n_learned: int
     """Number of observations that were missing before."""
     n_revised: int
@@ -97,7 +97,7 @@ def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
 def last_known(
     fitted: FittedVariable, ahead: xr.DataArray | None = None
 ) -> tuple[np.datetime64, np.datetime64] | None:
-    """Return the newest start with an observation, and the newest valid time with an observation.
+    """Return the newest start and the newest valid time that have an observation.
 
     The result is None without observations. Without leads, start and valid time are equal. If leads
     have no unit, ``ahead`` has the length of each lead, over the dimension of leads.
@@ -175,8 +175,8 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
     gap = float(after.min() - last) if after.size else 0.0
     if gap > max(LONG, MANY_STEPS * usual):
         yield (
-            f"{gap:.0f} days without a case come before {text_of(label[new][0])}; experts that "
-            "learn from the last cases learn from the cases before the gap"
+            f"{gap:.0f} days without a case come before {text_of(label[new][0])}; for experts "
+            "that learn from the last cases, these are the cases before the gap"
         )
 
 
@@ -193,7 +193,7 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     fresh, revised = _compared(given, kept)
     if n_revised := int(revised.sum()):
         yield (
-            f"{n_revised} observations differ from those that are known; experts learn from the "
+            f"{n_revised} observations differ from the known observations; experts learn from the "
             "new values, but weights have learned from the old values"
         )
     last = state.variables["last_learned"]

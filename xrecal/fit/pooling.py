@@ -1,4 +1,4 @@
-"""Pooling: one fit learns from the cases of several locations, if each alone has too few.
+"""Pooling: one fit learns from the cases of several locations, if each has too few cases.
 
 :func:`read_pool` reads the argument of the user. :class:`PooledTask` then joins the cases of
 locations, for some fits at a time.
@@ -26,7 +26,7 @@ from xrecal.typing import IntArray
 from .fitted import CASE
 
 DATE = "xrecal_date"
-"""Dimension of dates in a task whose pooled cases each have a date and a position."""
+"""Dimension of dates in a task with pooled cases; each case has a date and a position."""
 
 
 def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
 
 
 def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> xr.DataArray:
-    """Convert a covariate (..., date) to the pooled cases (..., case), as models store it."""
+    """Convert a covariate (..., date) to pooled cases (..., case), the form that models store."""
     if not set(pool.dims) & set(value.dims):
         of_dates = pool.repeat(np.arange(value.sizes[DATE]))
         return value.isel({DATE: of_dates}).rename({DATE: case})

@@ -1,9 +1,9 @@
 """Missing or broken covariates of forecasts: a status of each forecast, and a warning.
 
-A value is broken if it is outside the plausible range of the record, which is the covariate in past
-cases. The median of the record replaces missing and broken values; see
-:class:`xrecal.methods.covariates.Covariates`. A shared fit stores no cases, so it stores the usual
-values of each covariate, such as median and range.
+A value is broken if it is outside the plausible range of the record. The record of a covariate
+consists of its values in past cases. The median of the record replaces missing and broken values;
+see :class:`xrecal.methods.covariates.Covariates`. A shared fit stores no cases, so it stores the
+usual values of each covariate, such as median and range.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Last bit of a status. All covariates for which no bit is left share this bit."""
+"""Last bit of a status. All covariates without a bit of their own share this bit."""
 
 SHOWN = 6
 """Largest number of covariates in a warning."""
@@ -35,7 +35,7 @@ OF_ALL = 0
 
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
-    """Return the bit of the status for each covariate that may be replaced in a forecast."""
+    """Return the status bit of each covariate that may be replaced in a forecast."""
     by_sums = fitted.method.by_sums
     kept = [n for n in fitted.periods if may_break(n)]
     kept = [n for n in kept if by_sums or COVARIATE + n in fitted.arrays]
@@ -59,8 +59,8 @@ def status_of_forecasts(
 ) -> xr.DataArray | None:
     """Return the bits of the replaced covariates of each forecast; None if this fit replaces none.
 
-    The result has the locations of the fit. It also has those dimensions in ``each``, such as
-    starts, that a covariate has. It has no labels.
+    The result has the locations of the fit. It also has each dimension in ``each``, such as starts,
+    that some covariate has. It has no labels.
     """
     bits = replaceable(fitted)
     if not bits:

@@ -55,7 +55,7 @@ def _variable(name: Hashable, fitted: FittedVariable, unfolded: bool) -> str:
 
 
 def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
-    """Return the facts about a fitted variable; the first fact has its name and form."""
+    """Return facts about a fitted variable; the first fact is the name and form of the variable."""
     units = shown_units(fitted.attrs)
     title = "unnamed" if name is None else str(name)
     state = fitted.state
@@ -158,7 +158,7 @@ def _locations(fitted: FittedVariable) -> str:
 
 
 def _numbers(values: np.ndarray, units: str) -> str:
-    """Return the range of the finite values as text.
+    """Return the range and the median of the finite values as text.
 
     An infinite value means that there is no bound, half-life or bandwidth.
     """
@@ -173,7 +173,7 @@ def _numbers(values: np.ndarray, units: str) -> str:
 
 
 def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
-    """Return the number of locations with each meaning of a code, as text."""
+    """Return a text with the number of locations for each meaning of a code."""
     counts = {text: int((codes == code).sum()) for code, text in enumerate(meanings)}
     return ", ".join(f"{text}: {count}" for text, count in counts.items() if count) or "none"
 

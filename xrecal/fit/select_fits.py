@@ -271,7 +271,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
             f"{name} has dimensions {list(form.dims)} besides its members, but the model was "
             f"fitted over {[*shared_dims(fitted), *fitted.locations]}"
             + (f"; it lacks {missing}: {_remedy(missing, fitted, name)}" if missing else "")
-            + (f"; unknown are {extra}, select or rename" if extra else "")
+            + (f"; the model has no {extra}: select or rename" if extra else "")
         )
     for part in form.parts.values():
         require_one_chunk(part, (form.member_dim,), name=name)
@@ -284,7 +284,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
 
 def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
     """Return a text with a remedy for missing dimensions of a forecast."""
-    remedy = "apply the model to all and select then"
+    remedy = "apply the model to all positions, then select"
     lead = lead_of(fitted)
     if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
         return remedy
@@ -305,8 +305,8 @@ def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str
         raise ValueError(
             f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
             f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}{units[0]}; it was fitted on "
-            f"{fitted_leads[0]} to {fitted_leads[-1]}{units[1]}: select those, "
-            f"{name}.sel({lead}=model.state[{lead!r}]), or fit on all"
+            f"{fitted_leads[0]} to {fitted_leads[-1]}{units[1]}: select these leads, "
+            f"{name}.sel({lead}=model.state[{lead!r}]), or fit again to all"
         )
 
 
@@ -380,7 +380,7 @@ def matching_covariates(
 
 
 def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
-    """Add NaN for each covariate that a forecast lacks, except those that follow from dates."""
+    """Add NaN for each covariate that a forecast lacks, unless the covariate follows from dates."""
     known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
     lacking = [n for n in fitted.periods if may_break(n) and n not in known]
     attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}
@@ -389,7 +389,7 @@ def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
 
 
 def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError unless both forecast and fit, or neither, use the season of valid times."""
+    """Raise ValueError if only the forecast or only the fit has the season of valid times."""
     leads = fitted.leads
     if leads is None or leads.dim not in form.dims:
         return
@@ -398,7 +398,7 @@ def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
         valid_times(form.roles, fitted.dim, leads.dim, name=name)
     elif known_valid_times(form.roles, fitted.dim) is not None:
         raise ValueError(
-            f"{name} has the valid time of each lead, but the hindcast of the model had none, so "
-            "the model knows only the season of starts; fit again with a hindcast that has it: "
+            f"{name} has the valid time of each lead, but the hindcast of the model had no "
+            "valid times, so the model knows only the season of starts; fit again with them: "
             f'hindcast.{leads.dim}.attrs["units"] = "days"'
         )

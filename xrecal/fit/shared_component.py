@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 class Sharing(NamedTuple):
-    """Facts about a shared component that the pools at all positions of an array need."""
+    """Facts about a shared component, for the pools at all positions of an array."""
 
     method: SharedCKME
     features: FloatArray
-    """(P, k) the k features of each of P places, in the order of the numbers of the places"""
+    """(P, k) features of P places; row i has the k features of the place with number i"""
     order: IntArray
-    """(P,) index of each place in arrays (P, ...), in the order in which the fit learns places"""
+    """(P,) indexes that sort arrays (P, ...) of places as the fit learns the places"""
     numbers: IntArray
-    """(P,) number of the place at each index of such arrays"""
+    """(P,) number of the place at each index of arrays (P, ...) of places"""
     sizes: Mapping[Hashable, int]
     """Sizes of the pooled dimensions."""
     together: Together | None
@@ -110,8 +110,8 @@ def fit_sharing(
 def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
     """Return the fits that were available when the forecast of each of n dates was issued.
 
-    The folds of cross-validation consist of parts; ``part`` (n,) is the number of the part of each
-    date. The bounds of the variable come from all cases.
+    Cross-validation divides the dates into parts, and a fold consists of parts. ``part`` (n,) has
+    the number of the part of each date. The bounds of the variable come from all cases.
     """
     from xrecal.arrays.shared.held_out import in_time
 

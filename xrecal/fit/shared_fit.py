@@ -1,6 +1,6 @@
 """Shared fit of many places, from sums over all cases.
 
-A pass over the cases reads them chunk by chunk, and adds up the sums.
+Each pass reads the cases chunk by chunk, and adds up the sums.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Return the lazy or computed state of a shared fit.
 
     If some dimensions of locations are not pooled, each position along these has its own shared
-    fit. Each case of the state is a date. The state keeps observations (date, place), and an update
-    compares its observations with these.
+    fit. Each case of the state is a date. The state keeps observations (date, place), with which an
+    update compares its new observations.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -109,7 +109,7 @@ class SharedChunks:
         """Set the dates and places of the cases; ``first`` is the first array of the cases."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Arrays over dates, such as numbers and weights of dates, for functions of a chunk."""
+        """Arrays over dates, such as numbers and weights of dates, for the work on a chunk."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -200,7 +200,7 @@ class SharedChunks:
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
-        """Return the arrays of the state, from those of each location, which may be Delayed."""
+        """Return the arrays of the state from the fit of each location, which may be Delayed."""
         of_places = self.method.of_places
         periods = {name: p for name, p in self.periods.items() if name not in of_places}
         parameters = parameters_of(self.method, periods)
