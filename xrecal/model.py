@@ -65,7 +65,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     ) -> Recalibrator:
         """Add cases to the model without a new fit.
 
-        The model then uses the new cases in its forecasts, too. If the weights of cases decrease
+        Forecasts of the model then also use the new cases. If the weights of cases decrease
         with age (half-life), age counts from the newest case. An update keeps everything that
         cross-validation has chosen: ridge, bandwidth, strength of covariates, support, centre,
         half-life and bounds of a CKME, weights and tails of a LinearPool, and the places and leads
@@ -102,8 +102,8 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         -------
         Recalibrator
             Model with all cases, sorted by label. It is lazy if the old model or an input is lazy.
-            Locations without a fit stay without a fit. Only EMOS is fitted there, once a location
-            has enough cases.
+            Locations without a fit stay without a fit. Only EMOS fits such a location, once it has
+            enough cases.
 
         Raises
         ------
@@ -176,10 +176,10 @@ def apply(
     model : Recalibrator
         Fitted model, from ``hindcast.recal.fit(observations)``.
     covariates : dict from str to DataArray or Dataset, optional
-        Values, for these forecasts, of the covariates that the model conditions on.
+        Values of the model's covariates for these forecasts.
     missing_covariates : {"refuse", "without"}
-        "refuse" raises an error for forecasts that lack a covariate; "without" uses the median of
-        this covariate over the record.
+        For forecasts that lack a covariate, "refuse" raises an error, and "without" uses the median
+        of this covariate over the record.
 
     Returns
     -------

@@ -384,7 +384,7 @@ def test_missing_forecasts_and_members():
         ({"refit": 0}, "OnlinePool: refit must be a number of cases, 1 or more"),
         ({"refit": "soon"}, "length of time such as '5D', got 'soon'"),
         ({"bounds": (1, 0)}, "OnlinePool: bounds must be"),
-        ({"methods": xrecal.EMOS()}, r"OnlinePool: methods must be several"),
+        ({"methods": xrecal.EMOS()}, r"OnlinePool: methods must be a tuple of methods"),
         ({"methods": (METHOD,)}, "none of them a pool"),
         ({"condition_on": 3}, "OnlinePool: condition_on must be"),
     ],

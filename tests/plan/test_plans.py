@@ -49,7 +49,7 @@ def test_a_plan_that_is_too_large_says_what_to_type():
     large = plan(300 * MIB)
     assert not large.fits
     match = (
-        r"each task needs 400 MiB, but may use 300 MiB; use hindcast\.chunk\(\{'time': -1, "
+        r"each task needs 400 MiB, but may use only 300 MiB; use hindcast\.chunk\(\{'time': -1, "
         r"'member': -1, 'lat': 3, 'lon': -1\}\), or force=True"
     )
     with pytest.raises(xrecal.MemoryPlanError, match=match):

@@ -162,7 +162,7 @@ def test_what_is_no_fan():
     with pytest.raises(ValueError, match=r"one variable, but quantiles has \['a', 'b'\]; select"):
         plot.fan(two)
     bare = truth[3:].drop_vars("time")
-    with pytest.raises(ValueError, match="observations have 117 cases along 'time', quantiles 120"):
+    with pytest.raises(ValueError, match="have 117 cases along 'time', but quantiles have 120"):
         plot.fan(q, observations=bare)
 
 

@@ -19,7 +19,7 @@ OF_CASES = (
     ("ensemble_variance", "variance of the ensemble of each case", NOT_NEGATIVE),
 )
 """Names, descriptions and ranges of the parameters with a value for each case. The method needs
-these parameters for forecasts with another number of members than past ensembles."""
+these parameters if the number of members of a forecast differs from that of past ensembles."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +75,7 @@ class IDR(Settings):
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Compute the index of the cases: the number by which the method orders them.
 
-        The isotonic regression runs with each new forecast.
+        The isotonic regression itself runs later, with each new forecast.
         """
         from xrecal.arrays.baselines.idr import fit_index
 
@@ -133,7 +133,7 @@ class IDR(Settings):
 
 
 def _sizes(forecasts: Forecasts, variance: FloatArray) -> FitArrays:
-    """Return, for each case (L, n), one over the number of members, and the variance.
+    """Return the inverse number of members, and the variance, of each case (L, n).
 
     Both numbers are NaN if the variance is NaN.
     """

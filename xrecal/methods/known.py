@@ -15,7 +15,7 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """Return the number of cases that had verified when each case was issued.
+    """Return, for each case, the number of cases that had verified when it was issued.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:
 
 
 def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray:
-    """Return the position of the last observation that is known at each start.
+    """Return, for each start, the position of the last observation that is known then.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _late(span: object) -> float:
 def case_that_knows_late(
     axis: CaseAxis, ahead: xr.DataArray, delay: int | str, dim: Hashable
 ) -> xr.DataArray:
-    """Return the position of the first case issued after the observation of each case was known.
+    """Return, for each case, the position of the first case issued after its observation was known.
 
     Parameters
     ----------
@@ -126,11 +126,11 @@ def first_due(
 ) -> int:
     """Return the position, in ``verified``, of the first case after which a refit is due.
 
-    A refit of the experts is due after a case under two conditions. The time ``refit`` has passed
-    since ``fitted``, the last case of the last fit. And the case was issued with the experts of the
-    last fit, so no later case was issued with older experts. If no refit is due, the result is the
-    number of verified cases. ``known`` (n,) has the number of cases that had verified when each
-    case was issued.
+    A refit of the experts is due after a case under two conditions. First, the time ``refit`` has
+    passed since ``fitted``, the last case of the last fit. Second, the case was issued with the
+    experts of the last fit; then no later case was issued with older experts. If no refit is due,
+    the result is the number of verified cases. ``known`` (n,) has, for each case, the number of
+    cases that had verified when it was issued.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

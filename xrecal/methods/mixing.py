@@ -23,11 +23,11 @@ AVERAGED = 0.5
 
 
 class Mixture(NamedTuple):
-    """Mixture of a pool's components for T forecasts at L locations, and their quantiles."""
+    """Mixture of a pool's components, and their quantiles, for T forecasts at L locations."""
 
     members: FloatArray
     """(L, T, k) members in blocks, one for each component and one for averages of quantiles. All
-    components with past observations as members have one block together, which is the first"""
+    components whose members are past observations share one block, which comes first"""
     weights: FloatArray
     """(L, T, k) weights of the members"""
     quantiles: Mapping[int, FloatArray]

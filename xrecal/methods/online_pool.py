@@ -66,7 +66,7 @@ FORMER = "former_"
 last fit. The method refits slow experts only at intervals."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
-"""Names of dimensions: ways to weight experts, ways that have a score, experts, and levels."""
+"""Names of the dimensions of strategies (ways to weight experts), scores, experts, and levels."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
 """Names of the dimensions of stored errors. The pool learns corrections of experts from these
@@ -81,7 +81,7 @@ class OnlinePool(Settings):
     pool, called the pool below, as one of several experts. The other experts are the pool's
     components, the raw forecast, EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases,
     the last 91 errors added to the ensemble mean, and a CKME of the last 250 errors, with a
-    half-life of 60 cases. Three more experts are other experts, corrected for their expected
+    half-life of 60 cases. Three more experts are the pool or this CKME, corrected for the expected
     error: the pool in mean and spread, this CKME in mean and spread, and the pool in the mean
     alone. A regression on the last 400 errors of the uncorrected expert predicts the expected
     error.
@@ -97,7 +97,7 @@ class OnlinePool(Settings):
 
     With several places, the weights also depend on common regrets. A regret is the loss of the
     issued forecasts minus the loss of an expert, summed over cases. A common regret is the mean of
-    the regrets of all places, each in units of the CRPS of its place. This mean counts all cases
+    the regrets of all places, each in units of the CRPS of its place. This mean includes all cases
     that have verified so far at any place. At each rate of forgetting there are two more
     strategies: one computes weights from half own and half common regrets, and the other computes
     weights from common regrets alone. If there are more than 64 places, a sample of 64 places,
@@ -109,8 +109,8 @@ class OnlinePool(Settings):
     expert has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow
     experts of the place were fitted to. At a place with too few cases for experts of its own, the
     shared expert has all the weight. An update adds the new cases of all places to the sums of the
-    shared expert. If an update adds a place, the shared expert issues its forecasts from the
-    features and the cases of this place.
+    shared expert. If an update adds a place, the shared expert forecasts this place from
+    the features and the cases of the place.
 
     ``fit`` first fits the experts without the last cases of the hindcast, and learns the weights
     from the experts' forecasts of these last cases. Then ``fit`` fits the experts to all cases.
@@ -298,13 +298,13 @@ class OnlinePool(Settings):
             "last_learned": last("last case from which weights were learned"),
             "last_fitted": last("last case of the last fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case of the fit of slow experts before the last", for_updates=True
+                "last case of the last but one fit of slow experts", for_updates=True
             ),
             **slow,
             **former,
             **FROM_PLACES,
             COMMON: Parameter(
-                "mean regret of each expert over places, in units of their CRPS",
+                "regret of each expert, mean over places, in units of the CRPS of each place",
                 dims=by_level,
                 of_all_places=True,
             ),
@@ -333,7 +333,7 @@ class OnlinePool(Settings):
     @property
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of the choices. The fit makes each twice; see :meth:`choose_locations`."""
+        """Sizes of the choices. The fit makes each choice twice; see :meth:`choose_locations`."""
         own = self.experts.choice_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
@@ -422,7 +422,7 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Return novelty (L, T) by the linear pool, or the shared expert where there is no pool."""
+        """Return novelty (L, T) from the linear pool, or else from the shared expert."""
         _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
@@ -459,9 +459,10 @@ class OnlinePool(Settings):
     ) -> Arrays:
         """Fit the experts at a location for the first time, and train their weights.
 
-        With ``together``, the first fit is to the cases before the warm-up. Then the warm-up cases
-        update the weights, and a last fit is to all cases. Without ``together``, the first fit is
-        to the first ``min_samples`` cases, and later cases update weights and fits.
+        With ``together``, the method first fits the experts to the cases before the warm-up. It
+        then updates the weights with the warm-up cases, and fits the experts to all cases. Without
+        ``together``, it first fits the experts to the first ``min_samples`` cases. It then updates
+        weights and fits with the later cases.
         """
         verified, min_samples = (
             np.flatnonzero(np.isfinite(cases.observations[0])),
@@ -502,8 +503,8 @@ class OnlinePool(Settings):
 
         The experts forecast each case separately, so the result does not depend on the number of
         cases in an update. With ``together``, the experts forecast all cases between two fits at
-        once, which is faster and gives the same result up to rounding. ``before`` has the experts'
-        quantiles for cases for which they are computed already.
+        once, which is faster and gives the same result up to rounding. For some cases, ``before``
+        already has the experts' quantiles.
         """
         known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))

@@ -26,8 +26,8 @@ WARM_UP = 180
 of the experts. The warm-up uses the last cases of the hindcast, at most half of all cases."""
 
 SHORT = 30
-"""Number of cases of a place. If the place's own experts were fitted to this many cases, the shared
-expert has at least half of the weight at first."""
+"""If the own experts of a place were fitted to this number of cases, the shared expert begins with
+at least half of the weight."""
 
 EARLIER = "earlier:"
 """Prefix of the names of choices that were made without the cases of the warm-up."""
@@ -36,15 +36,15 @@ COMMON = "common_regret"
 """Name of the parameter with the common regrets, which are the same at all places."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) that experts forecast, at J levels. An outer key has the position of a case, and
+"""Quantiles (1, J) that experts forecast, at J levels. An outer key has the position of a case and
 the number of cases that the slow experts were fitted to. An inner key is the label of an expert."""
 
 NOTHING_SAID: Said = MappingProxyType({})
 """Mapping without entries: no quantiles of experts are known yet."""
 
 AHEAD_OF_REFIT = 32
-"""Most new cases of a place for which an update computes forecasts in one call with those of other
-places. For further cases it makes a call for each place."""
+"""Largest number of new cases of a place that an update forecasts in one call for several places.
+It forecasts further cases in a separate call for each place."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
 """Names of the parameters that store the fields of :class:`xrecal.arrays.online.state.State`, in
@@ -84,7 +84,7 @@ def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
 
 
 def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Pad values with -1 to the shape of ``like``: a fit may have fewer landmarks than slots."""
+    """Pad values with -1 to the shape of ``like``, which may have room for more landmarks."""
     room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
     return np.pad(values, room, constant_values=-1).astype(like.dtype)
 
@@ -97,7 +97,7 @@ def state_of(part: FitArrays) -> State:
 
 
 def record_known(cases: Cases, part: FitArrays) -> None:
-    """In a first pass over places, add the regrets that a location already has to the record."""
+    """Record the regrets that a location has from earlier cases, if a first pass makes a record."""
     from xrecal.arrays.online.common import Record, comparable
 
     if isinstance(cases.common, Record) and cases.common.with_known:
@@ -105,7 +105,7 @@ def record_known(cases: Cases, part: FitArrays) -> None:
 
 
 def common_at_end(cases: Cases) -> Arrays:
-    """Return the last common regrets (1, ...) by name; empty if no first pass has computed them."""
+    """Return the last common regrets (1, ...) by name, or an empty dict if no first pass ran."""
     from xrecal.arrays.online.common import Timeline
 
     common = cases.common
@@ -123,7 +123,7 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """Return the number of cases that had verified when each case of a location was issued."""
+    """Return, for each case of a location, how many cases had verified when it was issued."""
     return known_cases(cases.axis, _ahead(cases), delay)
 
 
@@ -149,8 +149,8 @@ def _ahead(cases: Cases) -> FloatArray:
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
     """Return the positions of the cases of a location from which the warm-up learns weights.
 
-    These are the last cases, except cases at whose issue fewer than ``min_samples`` cases had
-    verified.
+    These are the last cases. A case is left out if fewer than ``min_samples`` cases had verified
+    when it was issued.
     """
     verified = np.flatnonzero(np.isfinite(cases.observations[0]))
     last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
@@ -158,12 +158,12 @@ def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
 
 
 def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learning:
-    """Return the settings with which the weights of a location are learned.
+    """Return the settings for learning the weights of the experts at a location.
 
     A strategy is one way to weight the experts. The linear pool, which is the last expert, is also
     a strategy: it gets all the weight. The prior weight of the raw forecast is larger if the raw
-    forecast has a large weight in the linear pool, so other experts get large weights only after
-    better forecasts. The prior weight of the shared expert is larger if the slow experts of the
+    forecast has a large weight in the linear pool. Other experts then need better forecasts to get
+    large weights. The prior weight of the shared expert is larger if the slow experts of the
     place were fitted to fewer cases.
     """
     from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
@@ -184,7 +184,7 @@ def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learni
 def quantiles_of_new(
     experts: Experts, delay: int | str, cases: Cases, given: FitArrays
 ) -> Sequence[Said]:
-    """Return the experts' quantiles for the first new cases of each location, before a refit."""
+    """Return the experts' quantiles for the first new cases of each location, without a refit."""
     n_slow = given["last_fitted"] + 1
     known = np.array([known_of(one, delay) for one, _ in each_place(cases, {})])
     new = np.isfinite(cases.observations) & (n_slow[:, np.newaxis] > 0)

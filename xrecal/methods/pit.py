@@ -90,8 +90,8 @@ class PITRecalibration(KeepsPIT):
 def _pit(cases: Cases, slots: IntArray) -> npt.NDArray[Any]:
     """Compute the PIT (L, n) of cases at the positions ``slots`` (n,) in the state.
 
-    A random number depends only on the position of its case, so chunks of the data do not change
-    the PIT.
+    A random number depends only on the position of its case, so the PIT does not depend on the
+    chunks of the data.
     """
     from xrecal.arrays.baselines.pit_recalibration import pit_values
     from xrecal.arrays.distributions.draws import hash_uniform

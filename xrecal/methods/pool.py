@@ -82,12 +82,12 @@ class LinearPool(Settings):
     No single method is the best everywhere, and few cases often do not show which method is best.
     So the pool mixes its components, each with a weight. The weights minimise the CRPS of mixtures
     of held-out forecasts. Some of these forecasts come from fits without the fold of the case.
-    Others come from fits to earlier cases alone, which show whether the forecast system drifts. If
+    Others come from fits to earlier cases alone, and show whether the forecast system drifts. If
     the record has two years or more, the forecasts from earlier cases begin with the second year,
     so that the earlier cases contain all seasons. A small penalty draws the weights towards the
     components that are best alone. In a record of less than two years, a jump of the errors at one
-    date may look like a seasonal cycle. If a jump explains the errors better than a seasonal cycle,
-    components that use the season lose weight.
+    date may look like a seasonal cycle. If a jump explains the errors much better than a seasonal
+    cycle, components that use the season lose weight.
 
     Half of the mass is the mixture of the components' distributions. The other half is the average
     of their quantiles. If components agree on the shape of the distribution, but not on its
@@ -96,7 +96,7 @@ class LinearPool(Settings):
 
     The recalibrated forecast is a weighted ensemble, whose members are in blocks. One block has the
     past observations. All methods that give weights to past observations share this block. Each
-    CKME whose members are past errors added to the forecast has a block of these members. Each
+    CKME whose members are past errors added to the forecast has a block of these members. Every
     other method, and the ``average``, has a block of 200 quantiles at equally spaced levels. The
     coordinate ``component`` names the block of each member. With a pooled fit to more than 1500
     cases, each place has a pool of its own. Each of these pools has one more component,
@@ -154,12 +154,12 @@ class LinearPool(Settings):
         its weights with this gap. A CKME without a gap of its own makes its choices with this gap.
     year_start : str or int, optional
         Date at which years of cases begin, as in :class:`CKME`. The pool uses this date when it
-        learns its weights, and so does a CKME without a year start of its own.
+        learns its weights. A CKME without a year start of its own makes its choices with it.
     forest : "auto", True or False
-        True if the pool mixes a forest, which weights past errors by the leaves of trees, with the
-        components above. "auto" means True with at least 200 cases and five covariates besides the
-        season. A fit needs scikit-learn to grow trees (``pip install 'xrecal[predictors]'``);
-        forecasts and updates do not.
+        True: the pool has a forest as a further component, which weights past errors by the leaves
+        of trees. "auto": True if there are at least 200 cases, and at least five covariates besides
+        the season. A fit needs scikit-learn to grow trees (``pip install 'xrecal[predictors]'``);
+        forecasts and updates do not need it.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class LinearPool(Settings):
     @property
     @once
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the mixture, with the pool's covariates, gap and year start if not set."""
+        """Methods of the mixture, by default with the pool's covariates, gap and year start."""
         names = names_of(self.condition_on) or None
         mixed = self.methods
         if mixed is None:
@@ -273,7 +273,7 @@ class LinearPool(Settings):
         return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
-        """Return the position of each member's past case (-1: no case), and each member's block."""
+        """Return, for each member, the position of its past case (-1: no case), and its block."""
         on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
         blocks = self.blocks(n)
         cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
@@ -335,7 +335,7 @@ class LinearPool(Settings):
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Return the added cases' values, for parameters with one value per case."""
+        """Return the values of added cases, for the parameters with one value per case."""
         return updated_together(self.components, added, fitted, slots)
 
     @property
@@ -383,7 +383,7 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Return choices, weights and tails (L, ...) between joint values and own values."""
+        """Return choices, weights and tails (L, ...) that lie between joint and own values."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)
@@ -409,7 +409,7 @@ class LinearPool(Settings):
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
-        """Multiply weights (L, C) by the trust ``evidence`` (L,); raw gets the lost weight."""
+        """Scale weights (L, C) by the trust ``evidence`` (L,); the raw forecast gets the rest."""
         if self._issued is None:
             return weight
         faded = weight * evidence[:, np.newaxis]
@@ -443,7 +443,7 @@ class LinearPool(Settings):
         return state
 
     def _tried(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Return the choices, and the parameters of the components, which are fitted with them."""
+        """Return the choices, and the parameters of the components, fitted with these choices."""
         from xrecal.arrays.rows import location_blocks
 
         n_locations, n = cases.observations.shape

@@ -1,4 +1,4 @@
-"""Weights of a pool, if its record may be too short to tell a seasonal cycle from a jump."""
+"""Weights of a pool if a short record may not distinguish a seasonal cycle from a jump."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .components import Component
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MONTH = 31.0
-"""Number of days by which a record may be shorter than two years and still count as two years. In a
-monthly record of two years, the first and the last case are 23 months apart."""
+"""A record that is at most this many days shorter than two years counts as two years long. In a
+monthly record of two years, the first and the last case are only 23 months apart."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
-    """Return the share (L,) of their weights that components with the season may keep.
+    """Return the share (L,) of its weight that a component with the season may keep.
 
-    See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if no component uses the
-    season. It is also 1 if all components without the season issue past observations or the raw
-    forecast.
+    See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if cases have no dates, or
+    if no component uses the season. It is also 1 if all components without the season issue past
+    observations or the raw forecast.
     """
     from xrecal.arrays.baselines.jump import season_kept
 
@@ -43,12 +43,12 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
 def forget_first_year(
     quantiles: FloatArray, components: Sequence[Component], days: FloatArray | None
 ) -> None:
-    """Set held-out forecasts of the cases of the first year to NaN.
+    """Replace held-out forecasts of cases of the first year by NaN.
 
-    ``quantiles`` (L, C, n, Q) has Q quantiles of each of C components for each of n cases. They
-    come from fits to earlier cases alone, and in the first year the earlier cases do not contain
-    all seasons. Nothing changes if no component uses the season, or if the record is shorter than
-    two years: without its first year, such a record could not show drift.
+    ``quantiles`` (L, C, n, Q) has Q quantiles of each of C components for each of n cases. These
+    quantiles come from fits to earlier cases alone. In the first year, the earlier cases do not
+    contain all seasons. The function does nothing if no component uses the season, or if the record
+    is shorter than two years: without its first year, such a record could not show drift.
     """
     if days is not None and _seasonal(components).any():
         quantiles[:, :, in_first_year(days)] = np.nan
@@ -66,10 +66,11 @@ def in_first_year(days: FloatArray) -> BoolArray:
 def with_season_in_doubt(
     components: Sequence[Component], weights: FloatArray, scores: FloatArray, trust: FloatArray
 ) -> FloatArray:
-    """Multiply weights (L, C) by the share ``trust`` (L,), for components with the season only.
+    """Average given weights (L, C) with the weights of a pool without the season.
 
-    The components without the season get the lost weight. Each gets a part in proportion to its
-    weight in a pool of only these components; the ``scores`` (L, C, C) determine this weight.
+    ``trust`` (L,) is the share of the given weights in this average, so a component with the season
+    keeps this share of its weight. The pool without the season has only the components that do not
+    use the season; its weights follow from the ``scores`` (L, C, C).
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

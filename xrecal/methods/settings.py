@@ -42,12 +42,12 @@ class Settings(Method):
         A setting of every method. True: members have no names, and their order has no meaning.
         False: each member is a forecast model with a name, which is its label along the member
         dimension. The fit then gives a weight and an offset to each of these models. The fit learns
-        the weights from all places together (or from places that ``choose`` joins). The weights are
-        not negative, and a ridge, a penalty on unequal weights, draws them towards equal weights.
-        The offset of a model is its bias minus the bias of the weighted mean. The fit subtracts the
-        offsets from the members, and the method gets the result as weighted ensembles. If a model
-        is missing on a day, the other models share its weight. xrecal finds each model by its
-        label. ``update`` does not change weights and offsets.
+        the weights from all places together, or from the places that ``choose`` joins. The weights
+        are not negative. A ridge penalises unequal weights, and so draws them towards equal
+        weights. The offset of a model is its bias minus the bias of the weighted mean. The fit
+        subtracts the offsets from the members. The method then gets ensembles of these members and
+        weights. If a model is missing on a day, the other models share its weight. xrecal finds
+        each model by its label. ``update`` does not change weights and offsets.
     """
 
     exchangeable: bool = field(default=True, kw_only=True)
@@ -103,7 +103,7 @@ class Settings(Method):
 
 
 def settings_of(kind: type) -> tuple[str, ...]:
-    """Return the names of the settings of a class; settings that all methods have come last."""
+    """Return the names of the settings of a class, with settings of all methods at the end."""
     every = fields(cast("type[DataclassInstance]", kind))
     return tuple(f.name for f in sorted(every, key=lambda f: f.kw_only is True))
 
@@ -134,11 +134,11 @@ def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
     values is not allowed in a pool.
     """
     if is_method(methods) or not isinstance(methods, Iterable):
-        raise TypeError(f"{pool}: methods must be several; write ({methods!r}, ...)")
+        raise TypeError(f"{pool}: methods must be a tuple of methods; write ({methods!r}, ...)")
     given = tuple(methods)
     classes = [m for m in given if isinstance(m, type)]
     if classes:
-        raise ValueError(f"{pool}: write {classes[0].__name__}() for {classes[0].__name__}")
+        raise ValueError(f"{pool}: write {classes[0].__name__}() instead of {classes[0].__name__}")
     wrong = [m for m in given if not is_method(m) or m.mixed]
     if not given or wrong:
         raise ValueError(
@@ -212,7 +212,7 @@ def check_bounds(settings: Any) -> None:
     if not pair:
         raise ValueError(
             f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
-            f"None means no bound and 'auto' a bound found by the fit, got {bounds!r}"
+            f"None means no bound and 'auto' means that the fit finds the bound, got {bounds!r}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Cases of many places in memory, from which a shared fit, one fit for all, computes sums."""
+"""Cases of many places in memory; a shared fit (one fit for all places) sums over them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases as ArrayCases
 
 DRAWN_MEMBERS = 50
-"""Number of quantiles that represent a forecast whose members have unequal weights, or that is a
-normal distribution."""
+"""Number of quantiles that represent a normal distribution, or an ensemble whose members have
+unequal weights."""
 
 IN_MEMORY = 20_000
 """Largest number of cases that a shared fit processes at once, if all cases are in memory."""
@@ -36,7 +36,7 @@ class OfDates(NamedTuple):
         return cls(np.zeros(n, np.int64), np.ones(n))
 
     def repeat(self, n: int) -> OfDates:
-        """Repeat parts and weights for n cases of each date."""
+        """Repeat the part and the weight of each date for its n cases."""
         return OfDates(np.repeat(self.part, n), np.repeat(self.weight, n))
 
 

@@ -64,13 +64,13 @@ NUMBER, HERE = "place", "here"
 fit, and its features."""
 
 SUMMED = "summed"
-"""Name of the parameter that counts dates: the sums of a shared fit contain the cases of this many
-dates, from the first on. Updates add later dates."""
+"""Name of the parameter with the number of dates whose cases are in the sums of a shared fit. These
+are the first dates of the record; updates add later dates."""
 
 
 @dataclass(frozen=True)
 class SharedCKME(Method):
-    """:class:`CKME` of many places, which ``fit(..., pool=...)`` of more than 1500 cases makes.
+    """:class:`CKME` of many places; ``fit(..., pool=...)`` of more than 1500 cases makes it.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class SharedCKME(Method):
             dims = {OWN + "place_feature": len(self.features)}
             every[HERE] = Parameter("features of the place", dims=dims)
         if self.keeps_sums:
-            dates = "how many dates, from the first on, the sums cover"
+            dates = "number of dates, from the first on, whose cases are in the sums"
             every[SUMMED] = Parameter(dates, dtype=np.int32, for_updates=True, within=NOT_NEGATIVE)
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
@@ -228,7 +228,7 @@ class SharedCKME(Method):
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
     def values(self, covariates: Covariates, date: IntArray) -> Values:
-        """Return sample values of those covariates (1, n) that may be missing or broken."""
+        """Return a sample of the values of covariates (1, n) that may be missing or broken."""
         from xrecal.arrays.shared.samples import draw_values
 
         at = [covariates.names.index(name) for name in (PLACE, *self.breakable)]
@@ -355,7 +355,8 @@ class SharedCKME(Method):
     ) -> Iterable[Trial]:
         """Return a trial: quantiles of forecasts of held-out cases, at places of the shared fit.
 
-        The fits in ``cases.shared``, made before by passes over all cases, give these quantiles.
+        The quantiles come from the fits in ``cases.shared``, which earlier passes over all cases
+        have made.
         """
         assert cases.shared is not None
         assert cases.forecasts is not None
@@ -413,8 +414,8 @@ class SharedCKME(Method):
     ) -> FloatArray:
         """Return q quantiles (k, q) of k cases ``which``, using only cases known at their issue.
 
-        The quantiles of a case come from the shared fit to the first ``known`` (k,) cases. They are
-        NaN if there was no fit at this time.
+        The quantiles of a case come from a shared fit to the first cases, whose number is in
+        ``known`` (k,). The quantiles are NaN if there was no fit at this time.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)

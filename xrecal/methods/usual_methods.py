@@ -19,7 +19,7 @@ from .raw import Raw
 def usual_methods(
     names: tuple[str, ...] | None, bounds: Bounds, *, forest: bool
 ) -> tuple[Method, ...]:
-    """Return the default methods of a pool; ``names`` has its covariates, or None without any."""
+    """Return the default methods of a pool with the covariates ``names`` (None: no covariates)."""
     ckme = CKME(support="regression", bounds=bounds)
     others = tuple(name for name in names or () if name != SEASON)
     plain = () if names is None else (replace(ckme, condition_on=others or None),)

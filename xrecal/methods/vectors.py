@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
 
 SCALE = "variable_spread"
-"""Name of the parameter with the spread of each variable's members, by which the method divides the
-variable."""
+"""Name of the parameter with the spread of each variable's members. The method divides the
+variable by this spread."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class VectorCKME(Method):
     Parameters
     ----------
     method : CKME
-        CKME with all other settings. With its loss "crps", cross-validation here minimises the
-        energy score.
+        CKME with all other settings. If its loss is "crps", cross-validation minimises the energy
+        score instead.
     names : tuple of str
         Names of the variables.
     periods : tuple of float or None
@@ -88,7 +88,7 @@ class VectorCKME(Method):
 
     @property
     def not_by_sums(self) -> str:
-        """End of an error message: vectors do not allow a shared fit, and what to type."""
+        """End of an error message about too many cases to compare one by one, with what to type."""
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:

@@ -1,9 +1,9 @@
-"""Weights of pools at many places that share a component, from the scores of all places.
+"""Weights of the pools of many places, if the pools share a component.
 
 The scores of components at a single place are too uncertain to determine the weights of this place.
 The scores of all places together are more certain. So the mean scores over places determine joint
-weights, and the weights of each place are shrunk to the joint weights. Scores, and the trust in the
-season, are called evidence here.
+weights, and the weights of each place are shrunk to the joint weights. In this module, the evidence
+of a place consists of its scores and its trust in the season.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ share of its weight that a component with the season may keep."""
 
 
 def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
-    """Return the sizes of the evidence, the scores and the trust in the season, of a place."""
+    """Return the sizes of the evidence of a place: its scores, and its trust in the season."""
     return {MATRIX: (n_components, n_components), TRUST: ()}
 
 
@@ -58,7 +58,7 @@ def weights_of_all(
 def weights_at_places(
     components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
 ) -> FloatArray:
-    """Return weights (L, C) at places, from weighted means of their own and the joint scores.
+    """Return weights (L, C) of places, from means of a place's own scores and the joint scores.
 
     ``share`` (L,) is the weight of a place's own scores in this mean. The weights are shrunk to the
     joint weights, and equal the joint weights where ``share`` is 0.
@@ -77,7 +77,7 @@ def weights_at_places(
 
 
 def _mean_of_known(values: FloatArray) -> FloatArray:
-    """Return means (1, ...) over places (L, ...) of known values; NaN if no value is known."""
+    """Return the mean (1, ...) of known values (L, ...) of L places; NaN if no value is known."""
     known = ~np.isnan(values)
     count = known.sum(0, keepdims=True)
     total = np.where(known, values, 0.0).sum(0, keepdims=True)

@@ -30,17 +30,17 @@ from xrecal.typing import FloatArray
 MATRICES = 6
 """Number of float64 matrices that a fit holds for one location; see :func:`_matrices`."""
 PROCESS = 300_000_000
-"""Bytes of a process with all code loaded and compiled, without data."""
+"""Bytes of a process that has loaded and compiled all code, but has no data."""
 PAUSE = 0.8
 """Share of its memory limit at which a Dask worker starts no more tasks."""
 
 FIRST = 100
-"""Number of cases in the first timing trial; each further trial has twice as many, up to all."""
+"""Number of cases in the first timing trial; each further trial doubles it, up to all cases."""
 LONG_ENOUGH = 1.0
 """If a trial takes this many seconds or more, no larger trial follows it."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
-"""Number of forecasts that a trial times together. If one location is too fast to time, a trial has
-``SEVERAL_LOCATIONS``."""
+"""Number of forecasts that a trial times together. If one location is too fast to time, the last
+trial has ``SEVERAL_LOCATIONS``."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ def available_memory() -> int | None:
 
 
 def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int) -> int:
-    """Return the approximate bytes of a fit of some locations, besides input and output.
+    """Return the workspace of a fit of some locations: approximate bytes besides input and output.
 
-    These bytes hold float64 copies of the cases of some locations at a time, and the matrices of
-    one location at a time. If the method learns weights of components, they also hold held-out
-    forecasts.
+    The workspace contains float64 copies of the cases of some locations at a time, and the matrices
+    of one location at a time. If the method learns weights of components, the workspace also
+    contains held-out forecasts.
     """
     from xrecal.arrays.ckme.solvers import KEPT
     from xrecal.arrays.rows import WORKSPACE
@@ -116,11 +116,11 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
 def apply_workspace(
     method: Method, n_cases: int, n_forecasts: int, n_members: int, n_locations: int
 ) -> int:
-    """Return the approximate bytes of a product, such as quantiles, besides input and output.
+    """Return the workspace of a product such as quantiles: bytes besides input and output.
 
-    These bytes hold the weights of members at some locations at a time, copies of cases and
-    forecasts, and the matrices of one location at a time. If each forecast has members of its own,
-    they also hold these members.
+    The number of bytes is approximate. The workspace contains the weights of members at some
+    locations at a time, copies of cases and forecasts, and the matrices of one location at a time.
+    If each forecast has members of its own, the workspace also contains these members.
     """
     from xrecal.arrays.rows import WORKSPACE
 
@@ -166,7 +166,7 @@ class Probe(NamedTuple):
 
 
 def probe_of(setup: Setup) -> Probe:
-    """Time fits and forecasts of more and more synthetic cases, and extrapolate to all cases.
+    """Measure the time of fits and forecasts of more and more synthetic cases, and extrapolate.
 
     The function never reads values of the user's data. Synthetic forecasts have skill and a bias.
     The choices of a method depend on values, so a fit to real values may take more or less time.

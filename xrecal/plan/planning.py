@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
 
 BEST_BYTES = 128 * 2**20
-"""Largest number of bytes of input and output of a task with the suggested chunks."""
+"""Largest number of bytes that a task with the suggested chunks may read and write."""
 BEST_SECONDS = 300.0
 """Longest duration of a task with the suggested chunks, so that a lost worker costs little."""
 ROUNDS = 4
-"""Least number of tasks for each thread of a worker, so that the last task causes no long wait."""
+"""Least number of tasks for each thread of a worker, to avoid a long wait for the last task."""
 
 IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more tasks"
 OF_ALL_PLACES = "the plan leaves out the fit of the component that all places share"
@@ -86,15 +86,15 @@ def plan(
     hindcast, method, dim, member_dim, condition_on, covariates, pool, features, choose, min_samples
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
-        As for the fit. Without them, the plan assumes one observation for each forecast.
+        As for the fit. If you leave them out, the plan assumes one observation for each forecast.
     by : {"year", "block", "retrospective", "rolling"}, optional
-        Kind of splits of a cross-validation. If you give it, the plan is that of a cross-validation
-        instead of a fit.
+        Kind of splits of a cross-validation. By default, the plan is for a fit; with ``by``, it is
+        for a cross-validation.
     gap, blocks, window, every, refit
         As for :func:`xrecal.products.cross_validate.cross_validate`.
     probe : bool
-        Whether to time the method on synthetic cases, for some seconds in a fresh process. Without
-        it the plan has no estimate of time.
+        True: measure the time of the method on synthetic cases. In a new process, this takes some
+        seconds. False: the plan has no estimate of time.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def plan(
     they also depend on the choices of the method. The plan of a cross-validation assumes five
     values for each forecast, such as the quantiles that ``cross_validate`` computes by default. It
     also assumes that all splits have as many training cases as the largest split. With ``refit``,
-    the plan counts each update as a fit without a new search of settings.
+    the plan counts for an update only the time to prepare its first forecast.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def plan_forecast(
     covariates, missing_covariates
         As for :meth:`apply`.
     probe : bool
-        Whether to time the method on synthetic cases; see :func:`xrecal.plan`.
+        True: measure the time of the method on synthetic cases; see :func:`xrecal.plan`.
 
     Returns
     -------
@@ -222,8 +222,8 @@ def _refuse_splits_of_many(held_out: HeldOut) -> None:
         for fold in held_out.folds
     ):
         raise ValueError(
-            f"splits of a fit {pool} of many cases are fitted one after the other, and have no "
-            "plan; plan one fit: leave out the argument by"
+            f"a plan cannot have splits of a fit {pool} of many cases, because they are fitted one "
+            "after the other; to plan a single fit, leave out the argument by"
         )
 
 

@@ -53,7 +53,7 @@ class TaskPlan:
     cases_tried: int
     """Number of cases of the synthetic location that was timed; 0 without a probe."""
     chunks: Chunks
-    """Suggested chunks of the hindcast or forecast, -1 for a whole dimension."""
+    """Suggested chunks of the hindcast or forecast; -1 means a whole dimension."""
     sizes: Mapping[Hashable, int]
     """Sizes of the dimensions along which tasks may be divided."""
     bytes_of_smallest: int
@@ -91,7 +91,7 @@ class Plan:
     resources : Resources
         Memory in bytes that one task may use, and number of tasks that run at a time.
     notes : tuple of str
-        Remarks on inputs and models that make the work slow, and on work without a plan.
+        Remarks on inputs and models that make the work slow, and on work that is not in the plan.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Plan:
         return xr.Dataset(data, {"variable": [str(part.variable) for part in self.variables]})
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
-        """Return the plan as text; ``typed``, a function, may write chunks in another form.
+        """Return the plan as text; the function ``typed`` may write chunks in another form.
 
         Examples
         --------
@@ -195,7 +195,7 @@ def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
     if limit is None or plan.task_bytes <= limit:
         return None
     part = plan.largest
-    needs = f"each task needs {_size(part.task_bytes)}, but may use {_size(limit)}"
+    needs = f"each task needs {_size(part.task_bytes)}, but may use only {_size(limit)}"
     if part.bytes_of_smallest > limit:
         needs += f", and one location alone needs {_size(part.bytes_of_smallest)}"
         use: str | Typed = "workers with more memory or fewer threads, fewer cases"
@@ -235,10 +235,10 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """Return sizes of chunks with at most ``most`` locations.
+    """Return the sizes of chunks that have at most ``most`` locations.
 
-    Chunks are whole along the last dimensions, as far as ``most`` allows this, and divided along
-    the first dimensions.
+    Chunks are whole along the last dimensions, as far as ``most`` allows this. Chunks divide the
+    first dimensions.
     """
     chunks: dict[Hashable, int] = {}
     for d, n in reversed(list(sizes.items())):

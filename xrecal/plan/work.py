@@ -75,7 +75,7 @@ class Work:
 
 
 def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
-    """Return the bytes of a part of an array, which is whole along dimensions not in ``block``."""
+    """Return the bytes of a part of an array; it is whole along dimensions not in ``block``."""
     return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
 
 
@@ -155,7 +155,7 @@ def _together(prepared: Prepared, choose: Choose) -> int:
 
 
 def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
-    """Return the work of a cross-validation: a fit for each split, and forecasts of its cases."""
+    """Return the work of a cross-validation: fits, and forecasts of the held-out cases."""
     prepared, form = held_out.prepared, held_out.form
     n_fits, learned, tested = _turns(held_out)
     pairs, method = prepared.pairs, prepared.method
@@ -196,10 +196,10 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
-    """Return the number of fits and, for each round, how many cases are known and predicted.
+    """Return the number of fits and, for each round, the numbers of known and of predicted cases.
 
-    A round is a fit or an update, followed by predictions. Rounds before the first fit are left
-    out.
+    A round is a fit or an update, followed by predictions. The result leaves out rounds before the
+    first fit.
     """
     learned, tested = [], []
     pool = held_out.prepared.pairs.pool

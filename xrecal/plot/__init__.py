@@ -4,7 +4,7 @@
 fan                                quantiles over dates or leads, observations, raw ensembles
 cdf, density                       one forecast, and the past cases with the most weight
 pit, rank_histogram                histograms, with the band of calibrated forecasts
-reliability, quantile_reliability  observed frequency or quantile, given the issued one
+reliability, quantile_reliability  observed frequency or quantile against the forecast
 roc, performance                   hit rate against false alarm rate or success ratio
 coverage                           central intervals: share of observations inside
 spread_skill                       error of the mean against spread of the forecasts
@@ -18,7 +18,7 @@ report                             one page with the main figures
 
 Each function draws on the Axes ``ax`` and returns them; without ``ax``, it makes a new figure. Only
 ``report`` computes scores and tests; the other functions draw results that you pass. No function
-changes settings of matplotlib. All functions compute Dask arrays. The methods of
+changes settings of matplotlib. All functions compute inputs that are Dask arrays. The methods of
 ``forecast.recal.plot`` compute scores and tests first, and then draw them.
 """
 

@@ -35,15 +35,15 @@ def quantile_reliability(
 ) -> xr.Dataset:
     """Reliability of quantiles, without the annual cycle of the forecasts.
 
-    The result is that of :func:`xrecal.diagnostics.quantile_reliability`, and the range of the
-    subtracted cycle. At each location, the function subtracts the annual cycle of the forecast
-    means from forecasts and observations, if yearly and half-yearly waves explain more than half of
-    the variance of these means (as in :func:`xrecal.diagnostics.skce_test`). Such a cycle would put
-    the curve near the diagonal for any forecast. If there is no such cycle, the range is 0.
-    Calibrated forecasts stay calibrated, because the cycle depends on forecasts and dates alone. If
-    ``beside``, another forecast of the same cases, is given, the function subtracts the cycle of
-    this other forecast. So the curves of both forecasts have the same observations and a common
-    axis.
+    The result is that of :func:`xrecal.diagnostics.quantile_reliability`, with the range of the
+    subtracted cycle if there are dates. At each location, the function subtracts the annual cycle
+    of the forecast means from forecasts and observations. It does so only if yearly and half-yearly
+    waves explain more than half of the variance of these means (as in
+    :func:`xrecal.diagnostics.skce_test`), because such a cycle would put the curve near the
+    diagonal for any forecast. Otherwise the range is 0. Calibrated forecasts stay calibrated,
+    because the cycle depends on forecasts and dates alone. ``beside`` may be another forecast of
+    the same cases. The function then subtracts the cycle of this other forecast, so the curves of
+    both forecasts have the same observations and a common axis.
     """
     levels = read_levels(q)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
@@ -87,7 +87,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
 
 
 def _cycle(mean: Floats, season: Floats) -> Floats:
-    """Annual cycle (n,) of n forecast means, NaN where means are NaN; 0 if the cycle is weak."""
+    """Annual cycle (n,) of n forecast means: NaN for means that are NaN; 0 if the cycle is weak."""
     from xrecal.arrays.calibration.skce_locations import annual_cycle
 
     known = np.isfinite(mean)

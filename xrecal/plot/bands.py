@@ -47,9 +47,9 @@ def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
     """Issued probabilities (k,), and both ends (2, k) of the range of observed frequencies there.
 
     The function divides cases into groups of similar size. The number of groups grows with the cube
-    root of the number of cases, so that the regression of the diagram and the share of events in a
-    group have similar errors. With 1.5 times the cube root, about 90 % of the curves of calibrated
-    forecasts lie within the range at a given probability.
+    root of the number of cases. The share of events in a group then has an error similar to that of
+    the regression in the diagram. With 1.5 times the cube root, about 90 % of the curves of
+    calibrated forecasts lie within the range at a given probability.
     """
     ascending = np.sort(probability)
     n = ascending.size

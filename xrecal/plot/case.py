@@ -46,7 +46,7 @@ N_POINTS = 400
 """Number of points of the curve of a normal distribution."""
 
 APART_IN_CDF = 0.07
-"""Least distance between the names of past cases in a cumulative distribution, in probability."""
+"""Least difference in probability between named past cases in a cumulative distribution."""
 
 APART_IN_DENSITY = 0.05
 """Least distance between the names of past cases in a density, as a share of the members' range."""
@@ -75,7 +75,7 @@ def cdf(
     ----------
     forecast : DataArray or Dataset
         Forecast of any form, of one variable, case and location, such as ``calibrated.isel(time=0,
-        location=0)`` with ``calibrated = forecast.recal.apply(model)``.
+        location=0)``, where ``calibrated = forecast.recal.apply(model)``.
     ax : Axes, optional
         Axes to draw on and return; by default those of a new figure. A second call on the same Axes
         adds a second curve.
@@ -99,10 +99,10 @@ def cdf(
     Notes
     -----
     If the members of a weighted ensemble are past cases (coordinate ``calibration_<dim>``), each
-    step is one case, and the height of the step is the weight of the case. Heavier cases have
-    larger points, and the figure shows the dates of up to five of the heaviest cases. The axis
-    shows at least 99.6 % of the mass, the raw ensemble and the observation; members with almost no
-    weight may lie outside the axis.
+    step is one case, and the height of the step is the weight of the case. Cases with more
+    weight have larger points. The figure shows the dates of the cases with the most weight, at most
+    five. The axis shows at least 99.6 % of the mass, the raw ensemble and the observation; members
+    with almost no weight may lie outside the axis.
 
     Examples
     --------
@@ -167,8 +167,8 @@ def density(
     The figure shows members as a weighted histogram; the width of its bins follows the rule of
     Freedman and Diaconis [1]_ for the effective number of members. A thick line at a bound shows
     the probability that a censored distribution gives to this bound. Thin lines show past cases;
-    the height of a line is proportional to the weight of the case, and has no axis. The figure
-    shows the dates of up to five of the heaviest cases.
+    the height of a line is proportional to the weight of the case, but no axis shows the weight.
+    The figure shows the dates of the cases with the most weight, at most five.
 
     References
     ----------
@@ -208,7 +208,7 @@ class Members(NamedTuple):
     values: Floats
     masses: Floats
     names: tuple[str, ...] | None
-    """Label of the past case of each member, empty if there is none; None without labels."""
+    """Label of each member's past case, empty for a member without a case; None without labels."""
 
     @property
     def past(self) -> npt.NDArray[np.bool_]:
@@ -293,8 +293,8 @@ def shown_range(
 ) -> tuple[float, float]:
     """Ends of an axis that shows nearly all of the mass, the raw ensemble and the observation.
 
-    Members with almost no weight do not count: to show them, the axis could become very long.
-    ``before`` are the ends of the axis before this drawing.
+    The function ignores members with almost no weight, because they could make the axis very long.
+    ``before`` has the ends of the axis before this drawing.
     """
     ends = list(_mass_range(case.members())) if case.has_members else []
     ends += [] if case.has_members else [reach(case).item(0), reach(case).item(-1)]
@@ -348,7 +348,7 @@ def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
 
 
 def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> list[int]:
-    """Positions of the heaviest members with names at least ``apart`` from each other.
+    """Positions of the members with most weight, with names at least ``apart`` from each other.
 
     Each name occurs once, although several components of a pool may have members of the same date.
     """

@@ -15,8 +15,8 @@ from .reading import Floats
 from .style import ink
 
 SCALES = (("10m", 15.0), ("50m", 90.0), ("110m", np.inf))
-"""Resolutions of the coastlines of Natural Earth, and the width in degrees up to which a map uses
-each of them."""
+"""Resolutions of the coastlines of Natural Earth, each with the largest width, in degrees, of a
+map that uses it."""
 
 
 def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:

@@ -127,7 +127,7 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
 
 
 def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """Performance diagram: hit rate against the share of warnings that an event follows.
+    """Performance diagram: hit rate against success ratio, the share of warnings with an event.
 
     Parameters
     ----------
@@ -144,8 +144,8 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
     ------
     TypeError, ValueError
         If ``roc`` is not such a Dataset, if the event happens in no case or in all cases, or if
-        there are several locations. If there are several, select one, or pass ``dim=...`` to the
-        diagnostic: it pools the cases of all locations.
+        there are several locations. For several locations, select one, or pass ``dim=...`` to the
+        diagnostic, which then pools the cases of all locations.
 
     Notes
     -----

@@ -46,7 +46,7 @@ def fan(
         Quantiles of one variable at one location, from ``model.quantile`` or
         ``forecast.recal.quantile``. They have a dimension ``quantile`` (0-1) or ``percentile``
         (0-100), and a dimension of dates or leads. Bands lie between the lowest and the highest
-        level, between the second lowest and the second highest, and so on.
+        level, between the second lowest and the second highest level, and so on.
     ax : Axes, optional
         Axes to draw on and return; by default those of a new figure.
     observations : DataArray or Dataset, optional
@@ -69,7 +69,7 @@ def fan(
     Notes
     -----
     The axis shows the coordinate ``valid_time``, if dates or leads have this coordinate. Curves
-    have gaps between dates that are more than three usual steps apart, and where forecasts are
+    have gaps between dates that are more than three median steps apart, and where forecasts are
     missing.
 
     Examples
@@ -211,8 +211,8 @@ def _like(given: Labelled, values: xr.DataArray, dim: Hashable, name: str) -> xr
         array = array.reindex({dim: values.indexes[dim]})
     elif array.sizes[dim] != values.sizes[dim]:
         raise ValueError(
-            f"{name} have {array.sizes[dim]} cases along {dim!r}, quantiles {values.sizes[dim]}, "
-            "and no labels to match them by"
+            f"{name} have {array.sizes[dim]} cases along {dim!r}, but quantiles have "
+            f"{values.sizes[dim]}; add labels to match them"
         )
     return array.transpose(*keep).compute()
 
