@@ -111,7 +111,8 @@ def test_variables_with_members_of_their_own():
     model = hindcast.recal.fit(truth, xrecal.Climatology())
     assert model.quantile(new, [0.5]).sizes == {"time": 5, "quantile": 1, "lat": 2, "lon": 2}
     match = (
-        r"members of 'dew' are along 'number'.*'calibration_time' along both; apply one by one: "
+        r"members of 'dew' are along 'number'.*'calibration_time' along both: apply the model to "
+        r"each variable alone: "
         r"model\['dew'\]\.apply\(forecast\['dew'\]\)"
     )
     with pytest.raises(ValueError, match=match):

@@ -379,7 +379,7 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         ),
         (lambda: pair().apply(FORECAST[["u"]]), "jointly, but the forecast lacks 't'; pass a Data"),
         (lambda: pair().apply(FORECAST["u"]), "jointly, but the forecast lacks 't'|no variable"),
-        (lambda: pair()["u"].crps(FORECAST, VERIFIED), "score them with the model of all of them"),
+        (lambda: pair()["u"].crps(FORECAST, VERIFIED), "score them with the model of all these"),
         (
             lambda: pair()["u"].update(HINDCAST["u"], TRUTH["u"]),
             "'u' and 't' are recalibrated jointly and updated together, but this model lacks 't'",

@@ -11,7 +11,7 @@ REFUSALS = {
     "pool in chunks": r"every task needs all of it; use hindcast\.chunk\(\{'station': -1\}\)",
     "Raw with predictors": r"the fit conditions on \[\], not on .* leave them out",
     "days of a network": r"keeps learning from all places at once, which splits do not",
-    "refit of sums": r"one fit of more than \d+ cases; leave refit out",
+    "refit of sums": r"one fit to more than \d+ cases; leave refit out",
     "refit of its own": r"refits itself, with its own refit=90; leave refit out",
 }
 """Names on the page of the documentation, and what messages say."""

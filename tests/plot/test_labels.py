@@ -127,9 +127,7 @@ def test_dates_of_other_calendars(name):
 
 def test_dates_of_other_calendars_need_a_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "nc_time_axis", None)
-    message = (
-        r"dates of the calendar 'noleap' are drawn with nc-time-axis: pip install nc-time-axis"
-    )
+    message = r"dates of the calendar 'noleap' need nc-time-axis: pip install nc-time-axis"
     with pytest.raises(ImportError, match=message):
         plot.fan(calendar("noleap"))
     assert not plt.gcf().axes or not plt.gca().has_data()

@@ -128,7 +128,7 @@ def test_projected_and_nameless_coordinates():
 
 def test_what_is_no_map():
     with pytest.raises(
-        ValueError, match=r"'lat', 'lon'\]; select one of the others, such as \.isel\(lead=0\)"
+        ValueError, match=r"'lon'\]; select along each other dimension, such as \.isel\(lead=0\)"
     ):
         plot.skill_map(SKILL.expand_dims(lead=2))
     with pytest.raises(ValueError, match=r"skill_map needs values over two dimensions, but they"):

@@ -269,7 +269,7 @@ def test_variables_with_other_dates_are_no_field():
     hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST.rename(time="init", lat="y", lon="x")})
     truth = {"t2m": TRUTH, "dew": TRUTH.rename(time="init", lat="y", lon="x")}
     model = hindcast.recal.fit(truth, PAPER, dim=None)
-    with pytest.raises(ValueError, match=r"'dew' has other cases than 't2m'; take one by one: mod"):
+    with pytest.raises(ValueError, match=r"than 't2m'; draw members of each variable alone: mod"):
         model.members(hindcast, 5, coherence="dates")
 
 
@@ -379,7 +379,7 @@ def test_errors_of_arguments(model):
         model.members(NEW, coherence="ecc", seed=0.5)
     with pytest.raises(ValueError, match=r"template names the dates .* add coherence='schaake'"):
         model.members(NEW, 5, template=["2001-01-15"])
-    with pytest.raises(ValueError, match="but coherence is 'ecc'; leave it out"):
+    with pytest.raises(ValueError, match="but coherence is 'ecc'; leave template out"):
         model.members(NEW, coherence="ecc", template=["2001-01-15"])
 
 

@@ -53,7 +53,7 @@ def test_methods_that_compare_nothing_have_none():
     with pytest.raises(TypeError, match="EMOS\\(\\) does not compare forecasts with past ones"):
         model.novelty(NEW)
     pool = xrecal.LinearPool((xrecal.EMOS(), xrecal.IDR()), condition_on=())
-    with pytest.raises(TypeError, match="has no novelty; CKME and LinearPool with a CKME do"):
+    with pytest.raises(TypeError, match="has no novelty; use CKME, or a LinearPool with a CKME"):
         HINDCAST.recal.fit(TRUTH, pool).novelty(NEW)
 
 

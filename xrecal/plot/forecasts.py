@@ -38,8 +38,8 @@ def fan(
 ) -> Axes:
     """Quantiles over dates or leads; see :func:`xrecal.plot.fan`.
 
-    The fan shows central intervals of 90 and 50 % and the median, or the levels of a forecast in
-    quantiles.
+    The fan shows the median and the central intervals of 50 and 90 %. If the forecast consists of
+    quantiles, the fan shows these quantiles.
     """
     forecast = _with_usual_members(forecast, member_dim)
     has_quantiles = only_form(forecast, name="forecast").kind == "quantile"
@@ -91,8 +91,9 @@ def _figure(
 ) -> Callable[..., Axes]:
     """Return a method that calls the function ``evidence`` and draws its result.
 
-    The method takes ``ax``, ``label`` if ``draw`` has it, and the parameters of ``evidence`` except
-    those in ``without``. ``defaults`` replaces default values of these parameters.
+    The method takes ``ax``, and the parameters of ``evidence`` except those in ``without``. If
+    ``draw`` has the parameter ``label``, the method also takes this parameter. ``defaults``
+    replaces default values of parameters of ``evidence``.
     """
     made = [p for n, p in inspect.signature(evidence).parameters.items() if n not in without]
     made = [p.replace(default=defaults.get(p.name, p.default)) for p in made]
@@ -119,7 +120,7 @@ def _crps_skill(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Skill of the CRPS of a forecast over that of a reference."""
+    """Compute the CRPS skill of a forecast over a reference forecast."""
     scores, of_reference = (
         only_variable(diagnostics.crps(one, observations, member_dim=member_dim), name=name)
         for name, one in {"forecast": forecast, "reference": reference}.items()
@@ -142,7 +143,7 @@ def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labe
 def _matched(
     observations: Observations | None, forecast: Labelled, dim: Hashable | None = None
 ) -> xr.DataArray | None:
-    """Observation of each forecast; for a single case, the function selects it from a series."""
+    """Select the observation of each forecast; a single case gets one value of the series."""
     if observations is None:
         return None
     only_form(forecast, name="forecast")
@@ -151,12 +152,12 @@ def _matched(
 
 
 def _beside(raw: Labelled | None, forecast: Labelled) -> Labelled | None:
-    """The raw forecast at the labels of a selected forecast."""
+    """Select the raw forecast at the place, lead or date of a forecast."""
     return None if raw is None else at_scalars(raw, forecast, names=("forecast", "raw forecasts"))
 
 
 class Figures(Accessor):
-    """Figures as methods of forecasts."""
+    """Methods of forecasts that draw figures."""
 
     fan = door(fan)
     cdf = door(cdf)

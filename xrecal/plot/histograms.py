@@ -52,8 +52,8 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Bars are frequencies relative to those of a flat histogram. If a forecast is calibrated and its
     cases are independent, a bar ends within the band with a probability of 90 % (binomial
     distribution). So on average, one of ten bars ends outside the band. For many locations, bars
-    show all cases together, and lines show the range of 90 % of the locations. The band is that of
-    a single location, so for calibrated forecasts these lines are about as long as the band is
+    show all cases together, and lines show the range of 90 % of the locations. The band is for a
+    single location. So if the forecasts are calibrated, each line is about as long as the band is
     high.
 
     Examples
@@ -147,8 +147,8 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
     """Draw the outline of another histogram of the same kind over an existing histogram.
 
-    The function scales ranks of ensembles of another size to the same axis. It draws nothing if
-    there are no cases.
+    If the ensembles have another size, the function scales their ranks to the same axis. If there
+    are no cases, it draws nothing.
     """
     counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
     if n == 0:

@@ -20,7 +20,7 @@ from xrecal.diagnostics.p_values import shown_p
 from xrecal.inputs.metadata import same_units, shown_units
 
 WIDTH, WIDTH_BELOW = 36, 64
-"""Characters per line of a label beside the Axes, and below them, where lines may be longer."""
+"""Largest number of characters per line: of a label beside the Axes, and of a label below."""
 
 _SIGNS = {"degC": "°C", "degF": "°F", "degree": "°"}
 _DEGREES = {"degrees_east": "°E", "degree_east": "°E", "degrees_north": "°N", "degree_north": "°N"}
@@ -42,13 +42,13 @@ def pretty_units(attrs: Mapping[Any, Any]) -> str:
 
 
 def with_units(text: str, attrs: Mapping[Any, Any], width: int = WIDTH) -> str:
-    """Text with units in brackets, on as few lines of similar length as possible."""
+    """Text with units in brackets, on as few lines as possible; lines have similar lengths."""
     units = pretty_units(attrs)
     return wrapped(text, width) + (f" ({units})" if units else "")
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """Text without formulas, on as few lines of similar length as possible."""
+    """Text without formulas, on as few lines as possible; lines have similar lengths."""
     n_lines = len(textwrap.wrap(text, width))
     while n_lines > 1 and len(textwrap.wrap(text, width - 1)) == n_lines:
         width -= 1
@@ -68,22 +68,22 @@ def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WID
 
 
 def width_beside(ax: Axes) -> int:
-    """Number of letters that a label beside the Axes may have, at least half of ``WIDTH``."""
+    """Number of letters that fit on a line beside the Axes, from half of ``WIDTH`` to ``WIDTH``."""
     height = ax.get_window_extent().height * 72 / ax.figure.dpi
     letter = 0.55 * FontProperties(size=rcParams["axes.labelsize"]).get_size_in_points()
     return int(np.clip(height / letter, WIDTH // 2, WIDTH))
 
 
 def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:
-    """Positions of the labels of a coordinate on an axis, and the axis label.
+    """Return the positions of the labels of a coordinate on an axis, and the axis label.
 
-    Lengths of time become hours or days. Dates called ``time`` or ``valid_time`` get an empty
-    label.
+    Lengths of time become hours or days. For dates called ``time`` or ``valid_time``, the axis
+    label is empty.
 
     Raises
     ------
     ImportError
-        If dates have a non-standard calendar, and nc-time-axis, which draws such dates, is missing.
+        If dates have a non-standard calendar, but the package nc-time-axis is not installed.
     """
     values = coordinate.to_numpy()
     if values.dtype.kind == "m":
@@ -114,7 +114,7 @@ def date_ticks(axis: Axis, values: npt.NDArray[Any]) -> None:
 
 
 def shown_labels(values: npt.NDArray[Any]) -> list[str]:
-    """Labels of cases as text; dates have no time of day if all of them have the same one."""
+    """Labels of cases as text, without the time of day if it is the same for all dates."""
     if values.dtype.kind == "M":
         days = values.astype("datetime64[D]")
         same = np.unique(values - days).size <= 1
@@ -137,8 +137,8 @@ def _require_calendars(date: Any) -> None:
         import nc_time_axis  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"dates of the calendar {date.calendar!r} are drawn with nc-time-axis: pip install "
-            "nc-time-axis, or convert them to numpy dates: data.convert_calendar('standard', "
+            f"dates of the calendar {date.calendar!r} need nc-time-axis: pip install "
+            "nc-time-axis, or convert the dates to numpy dates: data.convert_calendar('standard', "
             "use_cftime=False)"
         ) from error
 
@@ -152,7 +152,7 @@ def event_of(data: xr.Dataset) -> str:
 
 
 def by_threshold(data: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """Results of each threshold, with the name of its event; without thresholds, an empty name."""
+    """Name of the event and results of each threshold; without thresholds, the name is empty."""
     if "threshold" not in data.dims:
         return [("", data)]
     return [
@@ -187,7 +187,7 @@ def range_of_leads(leads: xr.DataArray) -> str:
 
 
 def _number_of(value: xr.DataArray) -> tuple[str, str]:
-    """A number and its units; lengths of time are in days if these are whole, else in hours."""
+    """A number and its units; lengths of time are in whole days, or otherwise in hours."""
     if value.dtype.kind != "m":
         return f"{value.item():g}", pretty_units(value.attrs)
     hours = value.to_numpy() / np.timedelta64(1, "h")

@@ -43,7 +43,8 @@ def skill_by_lead(
     Parameters
     ----------
     skill : Dataset
-        Result of :func:`xrecal.skill`, along leads, and perhaps along ``method`` and locations.
+        Result of :func:`xrecal.skill` along leads. It may also have ``method`` and locations as
+        dimensions.
     ax : Axes, optional
         Axes to draw on and return; by default those of a new figure. A second call on the same Axes
         adds further curves.
@@ -64,9 +65,9 @@ def skill_by_lead(
 
     Notes
     -----
-    For one location, the shaded area is the central 90 % of a normal distribution around the skill,
-    with the standard error of the skill as standard deviation. Filled points are leads at which the
-    difference of the scores is significant at 5 %, by a test of this lead alone. For many
+    For one location, the shaded area is the central 90 % of a normal distribution around the skill.
+    Its standard deviation is the standard error of the skill. A point is filled if the difference
+    of the scores at this lead is significant at 5 %; each lead has a test of its own. For many
     locations, the figure shows the median, and the range of 90 % of the locations.
 
     Examples
@@ -118,7 +119,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
     if len(leads) != 1:
         raise ValueError(
             f"skill has {'no' if not leads else 'several'} lead dimension among "
-            f"{list(skill.dims)} ({LEAD.usual}); name the one to draw along: dim=..."
+            f"{list(skill.dims)} ({LEAD.usual}); name the dimension of leads: dim=..."
         )
     return leads[0]
 

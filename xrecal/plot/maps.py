@@ -22,7 +22,7 @@ from .reading import drop_single, first_along
 from .style import GREY, SMALL, Style, aside, dress, ink, open_axes, veil
 
 SKILL_COLOURS = "RdBu"
-"""Red means worse than the reference, blue better; colour-blind readers can separate both."""
+"""Red: worse than the reference. Blue: better. Colour-blind readers can distinguish both."""
 
 TERCILE_COLOURS = (
     ("#0B3C6F", "#2C73B0", "#74A9D6", "#BCD7EE"),
@@ -46,8 +46,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     skill : Dataset or DataArray
-        Result of :func:`xrecal.skill` or its variable ``skill``, along two dimensions; or the
-        result of :func:`xrecal.diagnostics.tercile_summary`, whose variable ``rpss`` the map shows.
+        Result of :func:`xrecal.skill` along two dimensions, or its variable ``skill``. From the
+        result of :func:`xrecal.diagnostics.tercile_summary`, the map shows the variable ``rpss``.
     ax : Axes, optional
         Axes to draw on and return; by default those of a new figure. Axes of cartopy, made with
         ``projection=...``, keep their projection.
@@ -63,12 +63,12 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    The colour scale is symmetrical around 0 and ends at the largest absolute skill, or at 1 if this
-    is smaller. If the Dataset has p-values, dots mark the locations where the skill is significant
-    at a false discovery rate of 5 % [1]_. xrecal recognises longitudes and latitudes, with one
-    dimension or two, by their CF standard names, units or names. Locations without a value are
-    grey. The colour bar names the score and the reference. The map has coastlines if cartopy is
-    installed and has downloaded them before.
+    The colour scale is symmetrical around 0. It ends at the largest absolute skill, but never
+    beyond 1. If the Dataset has p-values, dots mark the locations where the skill is significant at
+    a false discovery rate of 5 % [1]_. xrecal recognises longitudes and latitudes by their CF
+    standard names, units or names; they may have one dimension or two. Locations without a value
+    are grey. The colour bar names the score and the reference. The map has coastlines if cartopy is
+    installed and has downloaded the coastlines before.
 
     References
     ----------
@@ -105,8 +105,8 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     p_values : Dataset or DataArray
-        Result of :func:`xrecal.diagnostics.skce_test` or another test, or its variable ``p_value``,
-        along two dimensions.
+        Result of :func:`xrecal.diagnostics.skce_test` or of another test, along two dimensions, or
+        the variable ``p_value`` of this result.
     ax : Axes, optional
         As for :func:`skill_map`.
 
@@ -122,11 +122,11 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, at most 5 % of the
-    locations with a dot are calibrated. A test by resampling can reject at one location alone only
-    if the number of resamples is at least 20 times the number of locations. ``forecast.recal.plot``
-    uses the test that allows for serial dependence, as ``summary`` does; ``skce_test`` by default
-    assumes that cases are independent. The t-test of :func:`skill_map` allows for autocorrelation,
-    but it does not suit the SKCE, which is a mean over pairs of cases.
+    locations with a dot are calibrated. A test by resampling needs 20 times as many resamples as
+    there are locations; with fewer resamples, the map cannot have a dot at one location alone.
+    ``forecast.recal.plot`` and ``summary`` use the test that allows for serial dependence;
+    ``skce_test`` by default assumes that cases are independent. The t-test of :func:`skill_map`
+    allows for autocorrelation, but it does not suit the SKCE, which is a mean over pairs of cases.
 
     Examples
     --------
@@ -153,9 +153,9 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     probabilities : DataArray or Dataset
-        Probabilities of three categories of one date, along ``category`` and two other dimensions.
-        They are the result of ``model.categories(forecast)``, ``forecast.recal.categories(edges)``,
-        ``cross_validate(output="categories")``, or the variable ``probability`` of
+        Probabilities of three categories on one date, along ``category`` and two other dimensions.
+        They come from ``model.categories(forecast)``, ``forecast.recal.categories(edges)`` or
+        ``cross_validate(output="categories")``, or are the variable ``probability`` of
         :func:`xrecal.diagnostics.tercile_summary`.
     ax : Axes, optional
         As for :func:`skill_map`.
@@ -239,7 +239,7 @@ def _what_skill(skill: Labelled, values: xr.DataArray) -> str:
 
 
 def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArray:
-    """The data if they are a DataArray, or the variable ``name`` of a Dataset."""
+    """Return a DataArray unchanged, or the variable ``name`` of a Dataset."""
     if isinstance(data, xr.DataArray):
         return data
     if not isinstance(data, xr.Dataset):
@@ -258,7 +258,7 @@ def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
         hint = "stations have no map"
         if flat.ndim > 2:
             other = next(iter(Roles(flat).leads), flat.dims[0])
-            hint = f"select one of the others, such as .isel({first_along(other)})"
+            hint = f"select along each other dimension, such as .isel({first_along(other)})"
         raise ValueError(
             f"{figure} needs values over two dimensions, but they are over {list(flat.dims)}; "
             f"{hint}"
@@ -316,7 +316,7 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
-    """Coordinate of the field that ``mark`` fits, such as longitude; None if there is none."""
+    """Coordinate of the field that fits ``mark``, such as its longitudes; None if none fits."""
     matching = (c for name, c in field.coords.items() if c.dims and mark.fits(name, c))
     return max(matching, key=lambda c: c.ndim, default=None)  # curvilinear grids have 2-D ones
 
@@ -337,7 +337,7 @@ def _stipple(
     """Draw dots where p-values are significant at a false discovery rate of 5 %.
 
     The function also writes the number of dots, and the number of locations that have a score but
-    no p-value.
+    no p-value, because they have too few cases.
     """
     adjusted = drop_single(adjusted_p_values(p_values)).compute()
     scored = drop_single(scored).compute().transpose(*adjusted.dims)

@@ -27,8 +27,8 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e3
-"""Lower end of the axis, and its largest upper end as a multiple of the highest dashed line: the
-limit for an alarm or for a change."""
+"""Lower end of the axis; and the largest upper end, as a multiple of the highest dashed line. The
+dashed lines are the limits for an alarm and for a change."""
 
 FOR_LEGEND = 0.12
 """Margin above the curves, as a share of the height of the axis."""
@@ -59,8 +59,8 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     restart; the line of the e-value has a gap at each restart. A shaded area reaches from the case
     at which a change began to the case at which it was detected. For many locations, the figure
     shows the median, the range of 90 % of the locations, and the number of locations with an alarm
-    or a change. The axis leaves out values below 0.01 and values above a thousand times the higher
-    limit.
+    or a change. The axis leaves out values below 0.01, and values above a thousand times the higher
+    of the two limits.
 
     Examples
     --------

@@ -46,7 +46,7 @@ from .spread import spread_skill
 from .style import BAND, Style, ink
 
 SIZE = (11.69, 8.27)
-"""A4, in inches."""
+"""Width and height of A4 landscape, in inches."""
 
 TABLE_WIDTH, TABLE_SHARE = 0.75, 0.5
 """Widths of a column that has only the table. The first is for one location, relative to the width
@@ -59,8 +59,8 @@ FOOT = (
     "Calibrated forecasts have flat histograms and curves on the diagonals; too narrow forecasts "
     "have U-shaped histograms, too few observations in intervals, and errors above the diagonal.\n"
     "Small p-values reject calibration, on average (PIT) or given the forecast (SKCE). Grey bands "
-    f"contain {BAND:.0%} of calibrated forecasts with as many independent cases; forecasts of "
-    "dependent cases vary more."
+    f"contain {BAND:.0%} of calibrated forecasts with the same number of cases, all independent; "
+    "forecasts of dependent cases vary more."
 )
 
 RAW, RECALIBRATED = "raw", "recalibrated"
@@ -76,7 +76,7 @@ class Panel(NamedTuple):
     title: str
     function: Callable[..., Axes]
     beside: Literal["curve", "curves", "outline"]
-    """Form in which the panel shows the raw forecast: a second curve, curves, or an outline."""
+    """Form in which the panel shows the raw forecast: one curve, several curves or an outline."""
 
     def draw(self, ax: Axes, data: xr.Dataset, raw: xr.Dataset | None) -> None:
         """Draw the forecast, and the raw forecast if there is one."""
@@ -131,8 +131,9 @@ def report(
     path : str or path-like, optional
         File of the page, with a name that ends in .pdf or .png.
     raw : DataArray or Dataset, optional
-        Forecast before recalibration, in any form, of the same cases and perhaps more. All panels
-        and the table show this forecast, too (the rank histogram only if it is a plain ensemble).
+        Forecast before recalibration, in any form. It must have all cases of ``forecast``, and may
+        have more. All panels and the table show this forecast, too; the rank histogram shows it
+        only if it is a plain ensemble.
     threshold : float, sequence of float or DataArray, optional
         Threshold of an event. The page then has a reliability diagram of the probability of
         exceeding the threshold.
@@ -155,13 +156,13 @@ def report(
     Raises
     ------
     ValueError
-        If ``path`` does not end in .pdf or .png, or as for the diagnostics.
+        If ``path`` does not end in .pdf or .png, or if a diagnostic raises this error.
 
     Notes
     -----
-    For many locations, each panel shows the range over locations. The reliability diagrams do not,
-    because they pool the cases of all locations. Unlike other figures, the report computes its
-    scores and tests itself. It computes all Dask arrays in one run.
+    For many locations, each panel shows the range over locations, except the reliability diagrams:
+    they pool the cases of all locations. Unlike other figures, the report computes its scores and
+    tests itself. It computes all Dask arrays in one run.
 
     Examples
     --------
@@ -255,7 +256,7 @@ def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Lab
         if lacking.size:
             raise ValueError(
                 f"raw lacks {lacking.size} of {wanted.size} cases along {d!r}, such as "
-                f"{lacking[0]}; give the raw forecasts of all of them"
+                f"{lacking[0]}; give the raw forecasts of all cases"
             )
         same = same.sel({d: wanted})
     return same
@@ -278,7 +279,7 @@ def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
 
 
 def _title(evidence: Evidence) -> str:
-    """Title: the variable with units, and the place or lead if there is a single one."""
+    """Title: the variable with units, and the place or lead if there is only one."""
     loc = evidence.form.loc
     name = "forecast" if evidence.form.name is None else evidence.form.name
     units = pretty_units(loc.attrs)
@@ -372,7 +373,7 @@ def _with_raw(table: Table, raw: Table) -> Table:
 
 
 def _with_units_once(row: Sequence[str], units: str) -> list[str]:
-    """Row with units after the label of the row instead of after its values."""
+    """Move the units of a row from its values to its label."""
     if not units or not any(cell.endswith(f" {units}") for cell in row[1:]):
         return list(row)
     return [f"{row[0]} ({units})", *(cell.removesuffix(f" {units}") for cell in row[1:])]

@@ -119,8 +119,8 @@ def first_along(dim: Hashable) -> str:
 def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
     """Median (or mean) and central range over all dimensions except ``along``.
 
-    The dimensions of the results are ``along``, in this order. A location with a missing value does
-    not count at the position of this value.
+    The dimensions of the results are ``along``, in this order. At each position along these
+    dimensions, locations with a missing value do not count.
     """
     whole = array.transpose(..., *along)
     shape = tuple(whole.sizes[d] for d in along)

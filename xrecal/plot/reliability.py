@@ -91,11 +91,11 @@ def reliability(
     events [3]_. The small bars show how many forecasts have each probability; their axis is
     logarithmic if the highest bar is more than 30 times as high as the lowest.
 
-    The curve of a calibrated forecast lies within the band with a probability of about 90 % at each
-    issued probability. The band comes from groups of independent cases with similar probabilities;
-    the number of events in a group has a binomial distribution, as for the consistency bars of
-    [2]_. With the number of groups that xrecal uses, the share of events in a group and the
-    regression have errors of similar size.
+    At each issued probability, the curve of a calibrated forecast lies within the band with a
+    probability of about 90 %. The band comes from groups of independent cases with similar
+    probabilities; the number of events in a group has a binomial distribution, as for the
+    consistency bars of [2]_. xrecal chooses the number of groups so that the share of events in a
+    group and the regression have errors of similar size.
 
     For many locations, the curve is the median, and the shaded area is the range of 90 % of the
     locations. If most locations have a constant probability, such as 0 for an event that is never
@@ -165,7 +165,7 @@ def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
 def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
     """For each location: issued probabilities, ascending, and the observed frequency at each.
 
-    Locations without cases are left out.
+    The function leaves out locations without cases.
     """
     dims = data["n_cases"].dims
     stacked = []
@@ -208,7 +208,7 @@ def _on_grid(locations: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats, Fl
 
 
 def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
-    """Draw lines of the share of events and of no skill, half-way between share and diagonal."""
+    """Draw the share of events, and the line of no skill, half-way from share to diagonal."""
     # The regression does not change the mean of the events.
     share = float(np.concatenate([happened for _, happened in locations]).mean())
     style: Style = {"color": ink(ax), "alpha": 0.5, "lw": 0.8, "zorder": 1.8}
@@ -218,9 +218,10 @@ def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
 
 
 def _draw_issued(ax: Axes, issued: Floats, line: Line2D, colour: str) -> None:
-    """Draw how often each probability is issued, below the diagonal unless the curve is there.
+    """Draw bars that show how often each probability is issued.
 
-    The axis of these numbers is logarithmic if they differ much.
+    The bars are below the diagonal, or above it if the curve is below. Their axis is logarithmic if
+    their heights differ much.
     """
     insets = [child for child in ax.child_axes if isinstance(child, Axes)]
     inset = next((child for child in insets if child.get_label() == INSET), None)
@@ -282,17 +283,17 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     ------
     TypeError, ValueError
         If ``reliability`` is not such a Dataset, if there is no case, or if there are several
-        locations, because their values have no common axis. If there are several, select one, or
-        pass ``dim=...`` to the diagnostic: it pools the cases of all locations.
+        locations, because their values have no common axis. In the last case, select one location,
+        or pass ``dim=...`` to the diagnostic: it then pools the cases of all locations.
 
     Notes
     -----
     Curves are isotonic quantile regressions of observations on issued quantiles, from the Dataset
     [1]_. If the annual cycle explains most of the variance of the forecasts,
-    ``forecast.recal.plot`` and the report subtract this cycle from forecasts and observations, and
-    the title notes the change. With the cycle, the curve would be near the diagonal for any
-    forecast. The legend has the share of observations at or below each quantile; for calibrated
-    forecasts, this share is on average the level of the quantile.
+    ``forecast.recal.plot`` and the report subtract this cycle from forecasts and observations; a
+    note above the Axes says "without the annual cycle". With the cycle, the curve would be near the
+    diagonal for any forecast. The legend has the share of observations at or below each quantile;
+    for calibrated forecasts, this share is on average the level of the quantile.
 
     References
     ----------

@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Range of losses that the axis may show above the smallest loss, as a share of the smallest."""
+"""Largest loss that the axis may show: excess over the smallest loss, as a share of this loss."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

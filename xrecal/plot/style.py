@@ -55,7 +55,7 @@ def open_axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
     if not isinstance(ax, Axes):
         raise TypeError(
             f"ax must be one matplotlib Axes, got {type(ax).__name__}; figure, axes = "
-            "plt.subplots(1, 2) gives an array of them: ax=axes[0]"
+            "plt.subplots(1, 2) gives an array of Axes: ax=axes[0]"
         )
     return ax
 
@@ -101,7 +101,7 @@ def aside(ax: Axes, text: str) -> None:
 
 
 def next_colour(ax: Axes) -> str:
-    """Colour of the next curve, which differs from those of earlier curves on the same Axes."""
+    """Colour of the next curve; earlier curves on the same Axes have other colours."""
     return PALETTE[_n_curves(ax) % len(PALETTE)]
 
 

@@ -38,8 +38,8 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
     """Members and weights (L, T, n) of weighted ensembles; each forecast has its own members.
 
-    L counts locations, T the forecasts of each location, and n the members. If the ensembles have
-    tails, the function also returns the shapes of the tails (L, T, 2).
+    There are L locations, T forecasts at each location, and n members. If the ensembles have tails,
+    the function also returns the shapes of the tails (L, T, 2).
     """
     members, weights = distribution
     assert weights is not None
@@ -55,8 +55,8 @@ OF_SHAPE = {
 """Attributes of the variable that holds the shapes of the tails."""
 
 FAR = 0.05
-"""A warning counts a forecast that gives more than this probability to values farther outside the
-observed range than this range is wide."""
+"""A warning counts the forecasts that give values far outside the observed range more than this
+probability. Far means farther outside than this range is wide."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -102,11 +102,12 @@ def model_apply(
         more than 1500 cases of many places, returns 200 quantiles of equal mass as members. Shared
         fits, and pools with a shared fit as a component, also recalibrate forecasts at places that
         were not in the hindcast; they compare places by features. EMOS returns ``NAME_loc`` and
-        ``NAME_scale`` of normal distributions, censored at ``NAME_lower`` and ``NAME_upper`` unless
-        bounds are switched off. Values are NaN where the forecast or the fit is missing. If the
-        model has covariates that a median can replace, ``NAME_status`` has one bit for each of
-        them. The bit is set where the median over the hindcast replaces the covariate, because the
-        value of the covariate is missing or far outside the range of the hindcast.
+        ``NAME_scale`` of normal distributions. Unless bounds are switched off, these distributions
+        are censored at ``NAME_lower`` and ``NAME_upper``. Values are NaN where the forecast or the
+        fit is missing. If the model has covariates that a median can replace, ``NAME_status`` has
+        one bit for each of these covariates. The bit is set where the median over the hindcast
+        replaces the covariate, because the value of the covariate is missing or far outside the
+        range of the hindcast.
 
     Raises
     ------
@@ -119,15 +120,16 @@ def model_apply(
     Warns
     -----
     UserWarning
-        If the scalar coordinates of the forecast name another place or lead than those of the
-        hindcast. If values of the forecast are farther outside the range of the hindcast than this
-        range is wide. xrecal checks the range only if forecast and model are in memory, and only
-        for the methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`. If one of the
-        forecasts in memory has a novelty above 0.9, or if more than a tenth of them have a novelty
-        above 0.5. If more than a tenth of the forecasts in memory have more than 5 % of their mass
-        farther outside the observed range than this range is wide. These warnings name the first
-        such forecast. If medians replace values of covariates in memory; the warning names these
-        covariates.
+        - If the scalar coordinates of the forecast name another place or lead than those of the
+          hindcast.
+        - If all values of the forecast are farther outside the range of the hindcast than this
+          range is wide. xrecal checks the range only if forecast and model are in memory, and only
+          for the methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
+        - If one of the forecasts in memory has a novelty above 0.9, or if more than a tenth of them
+          have a novelty above 0.5. The warning names the first forecast with more than 0.5.
+        - If more than a tenth of the forecasts in memory have more than 5 % of their mass farther
+          outside the observed range than this range is wide. The warning names the first one.
+        - If medians replace values of covariates in memory. The warning names these covariates.
 
     Examples
     --------
@@ -171,23 +173,24 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """Compute a product, the novelty, and the mass of values far beyond the record, by variable.
+    """Compute a product of each variable, with the novelty, and the mass far beyond the record.
 
     Parameters
     ----------
     forecast, covariates, missing_covariates
         As for ``apply``.
     product : callable
-        Function that computes the product from the distributions of one variable, by one call of
-        their ``reduce``.
+        Function that computes the product from the distributions of one variable. It calls
+        ``reduce`` of the distributions once.
     line : str
         Text about the product, for the attribute ``history``.
 
     Returns
     -------
     Dataset
-        ``NAME``; for methods that compare forecasts with past ones also ``NAME_novelty`` and
-        ``NAME_beyond``. The Dataset is lazy if the forecast or the model is lazy.
+        The product ``NAME``. Methods that compare forecasts with past ones add ``NAME_novelty``
+        and, if their members are not past observations, ``NAME_beyond``. The Dataset is lazy if the
+        forecast or the model is lazy.
     """
     sources = recalibrated(model, forecast, covariates, missing_covariates, beside=True)
     variables = {
@@ -231,8 +234,8 @@ def _require_same_places(
 ) -> None:
     """Raise ValueError if one coordinate lies along different dimensions in two variables.
 
-    ``along`` has the dimension of each coordinate of the variables before this one. The function
-    adds the coordinates of this variable, ``issued``, to ``along``.
+    ``along`` has the dimension of each coordinate of the earlier variables. The function adds the
+    coordinates of the variable ``issued`` to ``along``.
     """
     for variable in issued.values():
         for label, coordinate in variable.coords.items():
@@ -241,9 +244,9 @@ def _require_same_places(
             (dim,) = coordinate.dims
             if along.setdefault(label, dim) != dim:
                 raise ValueError(
-                    f"the members of {name!r} are along {dim!r}, those of another variable along "
-                    f"{along[label]!r}, and one Dataset cannot hold {label!r} along both; apply "
-                    f"one by one: model[{name!r}].apply(forecast[{name!r}])"
+                    f"the members of {name!r} are along {dim!r}, but those of another variable are "
+                    f"along {along[label]!r}. One Dataset cannot hold {label!r} along both: apply "
+                    f"the model to each variable alone: model[{name!r}].apply(forecast[{name!r}])"
                 )
 
 
@@ -274,8 +277,8 @@ def _weighted(
 ) -> dict[Hashable, xr.DataArray]:
     """Members and weights, with novelty, status and shapes of tails, by the names of the results.
 
-    ``weights`` are the weights if they have been computed before, for another variable: variables
-    that were fitted jointly have the same weights.
+    Jointly fitted variables have the same weights. So ``weights`` are the weights that were
+    computed for another of these variables, or None.
     """
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]

@@ -86,8 +86,8 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
     Notes
     -----
-    The Brier scores of exceeding each edge add up to
-    :func:`~xrecal.diagnostics.ranked_probability_score`, which takes the same edges.
+    :func:`~xrecal.diagnostics.ranked_probability_score` takes the same edges. It is the sum of the
+    Brier scores for exceeding each edge.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
 
 def issued_categories(obj: Labelled) -> xr.DataArray | None:
-    """Return the only variable with probabilities of categories; None if there are none or more."""
+    """Return the only variable with probabilities of categories; None if none or several exist."""
     if not isinstance(obj, xr.DataArray | xr.Dataset):
         return None
     found = [obj] if isinstance(obj, xr.DataArray) else list(obj.data_vars.values())
@@ -118,7 +118,7 @@ def issued_categories(obj: Labelled) -> xr.DataArray | None:
 def as_members(
     forecast: Labelled, member_dim: Hashable | None
 ) -> tuple[Labelled, xr.DataArray | None, Hashable | None]:
-    """Probabilities of categories as a weighted ensemble with one member in each category.
+    """Turn probabilities of categories into a weighted ensemble, with one member in each category.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ def model_categories(
         the categories are terciles.
     window : float, optional
         Width in days of a window around the calendar day of each forecast. With a window, the
-        climatology consists of the observations of all years in this window, otherwise of all
-        observations. Give a window if cases come from several seasons; you need no window if the
-        hindcast has one start date a year.
+        climatology consists of the observations of all years in this window. Without a window, it
+        consists of all observations. Give a window if cases come from several seasons; you need no
+        window if the hindcast has one start date a year.
     covariates, missing_covariates
         As for :meth:`apply`.
 
@@ -333,7 +333,7 @@ def labels_of_numbers(edges: np.ndarray) -> list[str]:
 def _climatology_edges(
     source: Recalibrated, levels: FloatArray, window: float | None
 ) -> xr.DataArray:
-    """Edges: quantiles of the past observations at each location.
+    """Compute the edges: quantiles of the past observations at each location.
 
     With ``window``, only observations near the calendar day of the forecast count.
     """
@@ -362,8 +362,8 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
     for owner, dates in (("the hindcast had", _known_days(fitted)), ("the forecast has", season)):
         if dates is None:
             raise ValueError(
-                f"window={window:g} needs dates (datetime64 or cftime) along {fitted.dim!r}, and "
-                f"{owner} none; leave window out, or add them"
+                f"window={window:g} needs dates (datetime64 or cftime) along {fitted.dim!r}, but "
+                f"{owner} none; leave window out, or add dates"
             )
     assert season is not None
     return season
@@ -381,7 +381,7 @@ def _known_days(fitted: FittedVariable) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class _Edges:
-    """Task that computes k edges at L locations, (L, k) or for T dates (L, T, k), from n cases."""
+    """Task that computes k edges at L locations from n cases: (L, k), or (L, T, k) for T dates."""
 
     levels: FloatArray
     season: FloatArray | None

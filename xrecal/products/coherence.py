@@ -73,16 +73,16 @@ def members_like_past(
 
 
 def check_coherence(coherence: Coherence, template: Template) -> None:
-    """Raise ValueError if the coherence is unknown, or does not use the given template."""
+    """Raise ValueError for an unknown coherence, or for a template that it does not use."""
     if coherence not in get_args(Coherence):
         raise ValueError(
             f"coherence is {coherence!r}; give one of {list(get_args(Coherence))}, or None for "
-            "members in an order of their own at each location"
+            "a random order of the members at each location"
         )
     if template is not None and coherence != "schaake":
         raise ValueError(
             f"template names the dates of coherence='schaake', but coherence is {coherence!r}; "
-            "leave it out"
+            "leave template out"
         )
 
 
@@ -146,8 +146,8 @@ def _count(
             size = _raw_size(name, source.form)
             if n is not None and n != size:
                 raise ValueError(
-                    f"coherence='ecc' makes one member of each raw one, and "
-                    f"{_named(name)} has {size}, but n={n}; leave n out, or take "
+                    f"coherence='ecc' makes one member from each raw member: "
+                    f"{_named(name)} has {size} members, but n={n}; leave n out, or take "
                     "coherence='schaake', which allows any number"
                 )
         return size

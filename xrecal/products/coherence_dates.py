@@ -1,4 +1,4 @@
-"""Members from past dates; a date is drawn for a whole field, by its mean weight over locations."""
+"""Members from past dates: each date is drawn for a whole field, by mean weight over locations."""
 
 from __future__ import annotations
 
@@ -69,11 +69,10 @@ class Drawn:
 def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) -> Drawn:
     """Draw n past dates for each case, the same at all locations and for all variables.
 
-    Every location, lead time and variable has the same influence, except those without a forecast
-    or a fit.
-    The function sums up weights as integers, so the sums do not depend on chunks of locations. Dask
-    keeps in memory the weights of one block of locations at a time, and their sums: one number for
-    each case and past date.
+    All locations, lead times and variables have the same influence, except those without a forecast
+    or a fit. The function sums up weights as integers, so the sums do not depend on chunks of
+    locations. Dask keeps in memory the weights of one block of locations at a time, and the sum of
+    the weights for each case and past date.
     """
     for source in variables.values():
         _require_dates(source.fitted)
@@ -113,7 +112,7 @@ class TotalTask(PredictTask):
 
     @property
     def on_device(self) -> bool:
-        """False: the task computes the integers on the processor, not on the GPU."""
+        """False, because the task computes the integers on the processor, not on the GPU."""
         return False
 
     @property
@@ -167,7 +166,7 @@ def _require_same_cases(name: Hashable, first: Recalibrated, other: Recalibrated
     if not (past[0].equals(past[1]) and cases[0].equals(cases[1])):
         raise ValueError(
             f"coherence='dates' draws the same past dates for all variables, but {name!r} has "
-            f"other cases than {first.form.name!r}; take one by one: "
+            f"other cases than {first.form.name!r}; draw members of each variable alone: "
             f"model[{name!r}].members(forecast[{name!r}], ...)"
         )
 

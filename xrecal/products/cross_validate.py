@@ -95,12 +95,12 @@ def cross_validate(
         and "rolling", fits learn from the past alone if ``gap`` is at least the lead time; with a
         smaller gap, they also learn from starts that verify later.
     gap : int, timedelta or str, optional
-        Cases next to the predicted ones that the fit does not learn from: their number, or a length
-        of time such as ``"5D"``. The gap is on both sides of the predicted cases, or only before
-        them if fits learn from the past alone. Without a gap, a fit may know the answer from
-        neighbouring cases, which resemble the predicted ones: give at least the lead time plus the
-        memory of the weather. If ``refit`` is given and ``gap`` is not, the model learns from each
-        forecast once it has verified and the ``delay`` of an OnlinePool has passed.
+        Number of cases next to the predicted cases that the fit does not learn from, or a length of
+        time such as ``"5D"``. The gap is on both sides of the predicted cases, or only before them
+        if fits learn from the past alone. Without a gap, a fit may know the answer from nearby
+        cases, which resemble the predicted cases. So give at least the lead time plus the memory of
+        the weather. If ``refit`` is given and ``gap`` is not, the model learns from each forecast
+        as soon as the forecast has verified and the ``delay`` of an OnlinePool has passed.
     blocks : int
         Number of parts. With ``"rolling"`` and no window, predictions start after the first part.
     window, every : int, timedelta or str, optional
@@ -113,23 +113,24 @@ def cross_validate(
         a setting ``refit`` uses its own setting; xrecal fits such a method once and then updates
         it.
     year_start : str or int, optional
-        Date at which years begin, such as "07-01", or a month. Without it, years begin in the
+        Date at which years begin, such as "07-01", or a month. By default, years begin in the
         largest gap that the dates of all cases leave in the calendar, so no winter is cut in two.
-        Years begin on 1 January if this gap contains 1 January, or if no gap has 30 days or more.
+        Years begin on 1 January if this gap contains 1 January, or if all gaps are shorter than 30
+        days.
     output : str
         Result to compute. Products of forecasts are ``"quantile"``, ``"mean"``, ``"std"``, equally
-        likely ``"members"``, the probability of exceeding a threshold, ``"exceedance"``, and the
-        probability of not exceeding it, ``"cdf"``. Scores of each prediction are ``"crps"``,
+        likely ``"members"``, ``"exceedance"`` (the probability of exceeding a threshold) and
+        ``"cdf"`` (the probability of not exceeding it). Scores of each prediction are ``"crps"``,
         ``"wis"``, ``"log_score"``, ``"brier_score"``, ``"rps"`` and others. ``"pit"``: the
         probability integral transform of the observations, uniform on (0, 1) for calibrated
         predictions. If a predicted CDF jumps at the observation, the transform is a random number
         within the jump, the same in every run and at every location. ``"categories"``:
-        probabilities of the categories between quantiles of the observations that the fit of the
-        case has learned from.
+        probabilities of categories. Their edges are quantiles of the observations that the fit has
+        learned from.
     q : float or sequence of float
-        Levels of the quantiles or of ``"quantile_score"`` in [0, 1], each once, in any order. For
-        ``"categories"``, the increasing levels between the categories, above 0 and below 1; by
-        default those of terciles.
+        Levels of the quantiles or of ``"quantile_score"``: different numbers in [0, 1], in any
+        order. For ``"categories"``, ``q`` has the increasing levels of the edges, above 0 and below
+        1; the default is terciles.
     threshold : float, sequence of float or DataArray, optional
         Thresholds of probabilities and of their scores, as for ``exceedance``; for ``"rps"``, the
         edges between the categories.
@@ -137,28 +138,28 @@ def cross_validate(
         Number of members, and seed of the random order of the members. The order also depends on
         the position of the case in the hindcast.
     pool : str, tuple of str or dict, optional
-        Location dimensions whose cases each fit learns from together, as for ``fit``. The fit that
-        predicts a date has not learned from it at any location.
+        Location dimensions along which each fit learns from the cases of all positions, as for
+        ``fit``. The fit that predicts a date has not learned from this date at any location.
     features : str or sequence of str, optional
         Coordinates by which a shared fit compares places, as for ``fit``.
     choose : "together", "each", or name or names of dimensions
         As for ``fit``. Each fit makes this choice from its own training cases, at all places. If
-        there are leads, the choice leaves out the cases that are nearer to the predicted ones than
-        the longest lead, because one observation verifies several leads. With a shared
-        fit as a component of a LinearPool, only locations along the dimensions of ``pool=`` choose
-        together, and no training case is left out.
+        there are leads, the choice leaves out the cases that are nearer to the predicted cases than
+        the longest lead, because one observation verifies several leads. If a LinearPool has a
+        shared fit as a component, only locations along the dimensions of ``pool=`` choose together,
+        and the choice uses all training cases.
     min_samples : int
         Fits with fewer complete cases predict NaN.
     progress : bool
-        As for ``fit``. A lazy result shows no progress: it is computed later.
+        As for ``fit``. A lazy result shows no progress, because Dask computes it later.
 
     Returns
     -------
     DataArray or Dataset
         Output along the dimensions of the hindcast, without that of the members; several levels add
         a dimension ``quantile``, and other products add their own dimensions. The result is lazy if
-        an input is lazy. Values are NaN for cases that no fit predicts, such as the first cases if
-        fits learn from the past alone, and where the forecast or the fit is missing.
+        an input is lazy. Values are NaN where the forecast or the fit is missing. They are also NaN
+        for cases that no fit predicts, such as the first cases if fits learn from the past alone.
 
     Raises
     ------
@@ -173,9 +174,9 @@ def cross_validate(
     -----
     Each fit equals the result of ``fit`` for the training cases alone, so no choice of the fit
     (ridge, centres, bounds, half-life) uses the predicted cases. A split divides the cases into
-    predicted and training cases, and each location has one fit for each split. By year or block,
-    all splits share one computation of energy distances, which changes rounding only. If fits learn
-    from the past alone, or if they pool cases, each split computes its own distances. Each fit
+    predicted and training cases, and each location has one fit for each split. With "year" and
+    "block", all splits share one computation of energy distances, which changes rounding only. If
+    fits learn from the past alone or pool cases, each split computes its own distances. Each fit
     pools cases as ``fit`` does for the same number of dates. A shared fit keeps all of its cases in
     memory.
 
@@ -209,7 +210,7 @@ def cross_validate(
         result = product(replay)
         issued = of_cases(form, dim) if result.name is None else {}
         results[name] = result.assign_attrs(cross_validation=str(splits), **issued)
-    what = f"{output} of each case predicted by {method} fitted without it, {splits}"
+    what = f"{output} of each case, predicted by {method} fitted without the case, {splits}"
     what = joined(what, *remarks)
     if isinstance(hindcast, xr.DataArray):
         (result,) = results.values()
@@ -261,7 +262,7 @@ def _pit(forecast: HeldOut) -> xr.DataArray:
 def _categories(
     forecast: HeldOut, q: float | Sequence[float] | np.ndarray, named: bool
 ) -> xr.DataArray:
-    """Probabilities of the categories of the climatology from the training cases of each fit.
+    """Compute probabilities of categories; edges come from the training cases of each fit.
 
     If ``named`` is true, the names of the edges begin with the name of the variable.
     """
@@ -294,7 +295,7 @@ def climatological_categories_of(
 ) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k + 1) of categories for T forecasts, and the edges (L, T, k).
 
-    The k edges are quantiles of N observations ``learned`` (L, N) at each of L locations.
+    At each of L locations, the k edges are quantiles of the N observations ``learned`` (L, N).
     """
     from xrecal.arrays.baselines.climatology import climatology_quantiles
 

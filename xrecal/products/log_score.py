@@ -64,8 +64,8 @@ def log_score(
     -------
     DataArray or Dataset
         :math:`-\ln f(y)` of each case, where f is the density of the forecast per unit of the
-        variable. The score has no unit and may be positive or negative; smaller is better. In
-        another unit of the variable, all scores change by the same number. The result is a
+        variable. The score has no unit and may be positive or negative; smaller is better. If
+        you change the unit of the variable, all scores change by the same number. The result is a
         DataArray if the forecast or the observations are a DataArray, and lazy if an input is lazy.
         Values are NaN where the observation or forecast is missing.
 
@@ -84,16 +84,17 @@ def log_score(
     Notes
     -----
     Normal distributions and mixtures have a density. For ensembles, weighted or not, Gaussian
-    kernels of Silverman's bandwidth estimate the density: :func:`xrecal.arrays.log_score`. For
-    quantiles, the density is constant between neighbouring quantiles:
+    kernels with Silverman's bandwidth estimate the density; see :func:`xrecal.arrays.log_score`.
+    For quantiles, the density is constant between neighbouring quantiles; see
     :func:`xrecal.arrays.quantile_log_score`.
 
     The log score is local and strictly proper [1]_, and very large for observations in the tails.
-    With few members, the score depends as much on the bandwidth as on the forecast [2]_, and so do
-    differences between the scores of different forms. If the variable has a point mass, such as
-    rain at zero, no density exists: the kernels spread dry members to both sides of zero, censored
-    distributions have no score on dry days, and the mean scores of ensembles and censored
-    distributions are not comparable. Use :func:`xrecal.diagnostics.crps` for such a variable.
+    With few members, the score depends as much on the bandwidth as on the forecast [2]_. This is
+    also true of differences between the scores of different forms. If the variable has a point
+    mass, such as rain at zero, no density exists: the kernels spread dry members to both sides of
+    zero, and censored distributions have no score on dry days. So the mean scores of ensembles and
+    censored distributions are not comparable. Use :func:`xrecal.diagnostics.crps` for such a
+    variable.
 
     References
     ----------

@@ -65,7 +65,7 @@ def members(
     forecast : DataArray or Dataset
         Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     n : int
-        Number of members, at least 1; see Notes for numbers above that of the ensemble.
+        Number of members, at least 1. It may exceed the size of the ensemble; see Notes.
     seed : int
         Seed of the order of the members. Another seed gives the same members in another order.
     member_dim : hashable, optional
@@ -84,11 +84,11 @@ def members(
 
     Notes
     -----
-    Members are quantiles at the levels (i - ½)/n. No other n values represent the distribution
-    better. An ensemble of m members, plain or weighted, has only m values. If n is larger than m,
-    several members are equal: each value occurs in proportion to its weight (n / m times if the
-    weights are equal and n / m is whole). Each location and case has its own random order, which
-    depends on the position of the location and case. So member k at one
+    Members are the quantiles at the levels (i - ½)/n, for i from 1 to n. No other n values
+    represent the distribution better. An ensemble of m members, plain or weighted, has only m
+    values. If n is larger than m, several members are equal: each value occurs in proportion to its
+    weight (n / m times if the weights are equal and n / m is whole). Each location and case has its
+    own random order, which depends on the position of the location and case. So member k at one
     location has no relation to member k at another location, and the fields of one member are not
     coherent in space or time.
 
@@ -120,16 +120,17 @@ def model_members(
     forecast, covariates, missing_covariates
         As for :meth:`apply`.
     n : int, optional
-        Number of members, at least 1. Give it unless ``coherence="ecc"`` or ``template`` determines
-        the number.
+        Number of members, at least 1. You must give this number unless ``coherence="ecc"`` or
+        ``template`` determines it.
     coherence : {"ecc", "schaake", "dates"}, optional
         Method that arranges members so that member k, taken at all locations, lead times and
         variables of a case, forms one realistic field. None: each location and case has its own
         random order.
     template : sequence of labels, optional
         Past dates for ``"schaake"``, one for each member, as labels along the calibration dimension
-        of the hindcast. The default is the n dates nearest in season to each forecast, and among
-        equally near dates the latest. If the labels are not dates, the default is the last n cases.
+        of the hindcast. The default is the n dates nearest in season to each forecast; of
+        equally near dates, xrecal takes the latest. If the labels are not dates, the default is the
+        last n cases.
     seed : int
         Seed of all random choices: orders of members, ranks of equal values, and dates.
 
@@ -149,26 +150,27 @@ def model_members(
 
     Notes
     -----
-    Without coherence, and with ``"ecc"`` and ``"schaake"``, each location has quantiles at the
-    levels (i - ½)/n. These three results differ only in the order of the members:
+    Without coherence, and with ``"ecc"`` and ``"schaake"``, each location has the quantiles at the
+    levels (i - ½)/n, for i from 1 to n. These results differ only in the order of the members:
 
     - ``"ecc"``, ensemble copula coupling [1]_: members have the order of the raw members at the
       location. The forecasts must be plain ensembles, and n is the number of raw members.
     - ``"schaake"``, the Schaake shuffle [2]_: members have the order of the observations at the
-      location on n past dates. Every method and form supports this order, but models with ``pool=``
-      do not.
+      location on n past dates. All methods and forms support this order, except models with
+      ``pool=``.
 
     If variables were fitted jointly and ``coherence`` is None, member k of all these variables
-    comes from the same past case, which is drawn at each location with the weights of the cases.
+    comes from the same past case. xrecal draws this case at each location, with the weights of the
+    cases.
 
     Equal values (dry members) of a case get a random order, which is the same at all locations. A
     raw member or past observation that is missing at a place gets a random rank at that place; the
     random number is the same at all places.
 
     ``"dates"``: each member is the field observed at one past date. For each case, systematic
-    sampling draws n dates from the weights of the method, averaged over locations. All locations
-    count equally, whatever their area. The fields are as consistent as observed fields, but the
-    distribution at a single location is no longer that of :meth:`apply`. ``"dates"`` needs a method
+    sampling draws n dates by their weights: mean weights over all locations. All locations count
+    equally, whatever their area. The fields are as consistent as observed fields, but the
+    distribution at a single location differs from that of :meth:`apply`. ``"dates"`` needs a method
     whose members are past observations (``CKME(support="observations")``, ``IDR``,
     ``Climatology``). Values are NaN where a drawn date has no observation. xrecal computes the
     weights twice. If the forecasts have several chunks along the calibration dimension, weights
@@ -200,7 +202,7 @@ def model_members(
     if template is not None:
         raise ValueError(
             "template names the dates whose order members follow; add coherence='schaake', or "
-            "leave it out"
+            "leave template out"
         )
     n = check_count(n, seed)
     line = f"{members_line(n, seed)}, after recalibration by {model.method}"
@@ -216,7 +218,7 @@ def drawn_by_model(source: Recalibrated, n: int, seed: int) -> xr.DataArray:
 
 
 def drawn(source: Source, n: int, seed: int) -> xr.DataArray:
-    """Members of each distribution, in a random order of each case and location."""
+    """Members of each distribution; each case and location has its own random order."""
     return _arranged(source, n, partial(members_of, levels=equal_mass_levels(n), seed=seed))
 
 

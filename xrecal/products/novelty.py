@@ -22,8 +22,9 @@ def model_novelty(
 ) -> Labelled:
     """Novelty of each forecast: 0 if it is like past forecasts, 1 if it is unlike all of them.
 
-    For a novel forecast, the model uses climatology, or the errors of forecasts that are not like
-    the new one. So do not trust the recalibrated forecast blindly if the novelty is near 1.
+    For a novel forecast, the model uses climatology, or the errors of past forecasts that differ
+    much from the new one. So do not trust the recalibrated forecast blindly if the novelty is near
+    1.
 
     Parameters
     ----------
@@ -72,14 +73,14 @@ def require_novelty(method: Method) -> None:
     """Raise TypeError unless a method compares forecasts of a single variable with past ones."""
     if method.variables is not None:
         raise TypeError(
-            "novelty needs variables on a line that are recalibrated one by one, not "
+            "novelty needs a variable that is not circular and is recalibrated alone, not "
             f"{' and '.join(map(repr, method.variables.names))} as vectors; fit without jointly= "
             "or period="
         )
     if not method.knows_novelty:
         raise TypeError(
-            f"{method} does not compare forecasts with past ones, so it has no novelty; CKME and "
-            "LinearPool with a CKME do"
+            f"{method} does not compare forecasts with past ones, so it has no novelty; use "
+            "CKME, or a LinearPool with a CKME"
         )
 
 

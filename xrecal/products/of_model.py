@@ -119,7 +119,7 @@ def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
 
 
 def _described(section: str, names: Sequence[str]) -> dict[str, str]:
-    """Text about each name in a section of parameters; names in one entry share a text."""
+    """Return the text about each parameter; parameters of one entry share a text."""
     texts: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", section.removeprefix(_PARAMETERS)):
         listed, _, text = entry.partition("\n")

@@ -59,8 +59,8 @@ def exceedance(
         Forecast of any form (ensemble, weighted ensemble, quantiles or normal distributions).
     threshold : float, sequence of float or DataArray
         Thresholds in the unit of the variable. A DataArray may have one new dimension. It may also
-        have dimensions of the forecast, except that of the members, so that thresholds differ
-        between locations or dates. If it has a dimension ``month`` (1-12), ``dayofyear`` (1-366) or
+        have dimensions of the forecast, but not that of the members: then thresholds differ between
+        locations or dates. If it has a dimension ``month`` (1-12), ``dayofyear`` (1-366) or
         ``season`` (DJF, MAM, JJA, SON), each forecast gets the thresholds of its valid date:
         ``valid_time``, or the date of the case.
     member_dim : hashable, optional

@@ -93,7 +93,7 @@ class Recalibrated:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of the members, to which thresholds are converted before a comparison."""
+        """Floating type of the members; thresholds get this type before a comparison."""
         return dtype_of_members(self.fitted.method, self.form, self.fitted.state["observations"])
 
     @property
@@ -208,7 +208,7 @@ class Recalibrated:
         }
 
     def _in_user_order(self, result: xr.DataArray) -> xr.DataArray:
-        """The result with the order of dimensions and the coordinates of the forecast.
+        """Put the dimensions of the result in the order of the forecast, and add coordinates.
 
         The new dimension of the result takes the place of the members.
         """
@@ -291,11 +291,11 @@ def taken_labels(labels: Any, cases: Any) -> Any:
 class PredictTask:
     """Task that computes a product from the state of a model and new forecasts, at some locations.
 
-    Shapes are (L, ...) for arrays of the state at L locations, (L, T, p) for p members of each of
-    the T forecasts that share a fit, (L, T) for covariates, and (L, T, ...) for extras: further
-    arguments of the reduction.
-    ``beside`` adds the mass of values far beyond the record and the novelty to the results. For
-    this mass, the last two extras are the lowest and the highest observation.
+    There are L locations, T forecasts that share a fit at each location, and p members. Arrays of
+    the state have the shape (L, ...), forecasts (L, T, p), and covariates (L, T). Extras, which are
+    further arguments of the reduction, have the shape (L, T, ...). ``beside`` adds the mass of
+    values far beyond the record and the novelty to the results. For this mass, the last two extras
+    are the lowest and the highest observation.
     """
 
     by_place: ClassVar[bool] = True

@@ -41,7 +41,7 @@ def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
     if refit is not None and own:
         raise ValueError(
             f"{type(method).__name__} refits itself, with its own refit="
-            f"{method.refit!r}; leave refit out, or set that of the method"
+            f"{method.refit!r}; leave refit out, or set refit of the method"
         )
     if refit is not None:
         require_updates(method)
@@ -87,8 +87,8 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
     pairs, axis = prepared.pairs, prepared.axis
     if prepared.shared is not None:
         raise ValueError(
-            f"refit is not for a model {pairs.pool} by one fit of more than {MAX_POOLED} cases; "
-            "leave refit out, for a new fit each time"
+            f"refit is not for a model {pairs.pool} by one fit to more than {MAX_POOLED} cases; "
+            "leave refit out: then each period has a new fit"
         )
     of = splits.options
     n_each = 1 if pairs.pool is None else len(pairs.pool.taken)
@@ -111,7 +111,7 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
             Advice(
                 "no fit has ",
                 Typed("min_samples", splits.min_samples),
-                " cases to learn from that had verified; give ",
+                " cases to learn from whose observations are known; give ",
                 more_cases(pairs, splits),
                 "a smaller ",
                 Typed("min_samples"),

@@ -15,7 +15,7 @@ from xrecal.inputs.forms import Form, numbers_of
 from xrecal.typing import FloatArray, IntArray
 
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
-"""Labels of calibration cases; None takes the cases nearest in season."""
+"""Labels of calibration cases; None means the cases nearest in season."""
 
 PAST = "xrecal_past"
 """Dimension of all past cases in a task, the computation for one chunk. The state of the model
@@ -46,8 +46,8 @@ def template_slots(template: Template, n: int, form: Form, fitted: FittedVariabl
 
     ``template`` gives the labels of the cases. Without ``template``, the cases are the n dates
     nearest in season to each forecast, in the order of time. Distances between seasons are rounded
-    to whole days. Among equally near dates, the function takes the latest; without dates, it
-    takes the last n cases.
+    to whole days. Among equally near dates, the function prefers later dates. If cases have no
+    dates, it takes the last n cases.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def _positions(template: Any, fitted: FittedVariable) -> IntArray:
     if coordinate not in fitted.state.coords:
         raise ValueError(
             f"template names dates, but the hindcast had no labels along {fitted.dim!r}; leave "
-            "template out, or fit on a hindcast with that coordinate"
+            "template out, or fit on a hindcast with such labels"
         )
     index = fitted.state[coordinate].to_index()
     labels = np.asarray(template)
@@ -112,8 +112,8 @@ def _as_dates(labels: npt.NDArray[Any], index: Any) -> npt.NDArray[Any]:
         return labels.astype("datetime64[ns]")
     except (TypeError, ValueError):
         raise ValueError(
-            f"template holds {str(labels[0])!r}, which is not a date; the calibration cases are "
-            f"dated as {str(index[0])!r}"
+            f"template holds {str(labels[0])!r}, which is not a date; the calibration cases "
+            f"have dates such as {str(index[0])!r}"
         ) from None
 
 

@@ -78,7 +78,7 @@ class ScoreEntry(NamedTuple):
     the cases of all locations together would reward a forecast for knowing which places are warm
     or wet."""
     whole: bool = False
-    """True for a score of whole fields: the code must not compute it for blocks of locations."""
+    """True for a score of whole fields, which the code must not compute for blocks of locations."""
 
     @property
     def by_case(self) -> bool:
@@ -105,10 +105,10 @@ def score_entry(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that adds a function of ``xrecal.diagnostics`` to the table of scores.
 
-    The command offers all scores of the table as ``--score``. ``cross_validate`` offers, as
-    ``output=``, those that give each case a score. ``name`` is the name in the table, by default
-    that of the function; the other parameters are fields of :class:`ScoreEntry`. If a call
-    has wrong arguments, the error of the decorated function explains them.
+    The command offers all scores of the table as ``--score``. As ``output=``,
+    ``cross_validate`` offers the scores that give each case a value. ``name`` is the name in the
+    table, by default that of the function; the other parameters are fields of :class:`ScoreEntry`.
+    If a call has wrong arguments, the error of the decorated function explains them.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -212,7 +212,7 @@ def crps(
         must be plain ensembles of at least two members.
     lower, upper : float or DataArray, optional
         Limits of the values that count (threshold-weighted CRPS [3]_), in the unit of the variable.
-        A DataArray may differ from place to place and date to date.
+        The limits in a DataArray may differ between places and dates.
     member_dim : hashable, optional
         The member dimension. By default, xrecal recognises its CF standard name or its name
         (member, number, ...).
@@ -232,8 +232,9 @@ def crps(
 
     Notes
     -----
-    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_, for the
-    distribution F as issued. Each member has its weight. Each quantile has the mass between the
+    The score of the issued distribution F and the observation y is
+    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_; X and X' are
+    independent draws from F. Each member has its weight. Each quantile has the mass between the
     midpoints of its level and the neighbouring levels, so the score differs from
     :func:`xrecal.diagnostics.wis`, in which all quantiles count equally. ``lower`` and ``upper``
     are the limits of the integral. For normal distributions, xrecal uses closed forms of the score.
@@ -366,7 +367,7 @@ def _of_recalibrated(
     if form.name not in matched:
         raise ValueError(
             f"{form.name!r} is recalibrated jointly with other variables; score them with the "
-            f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
+            f"model of all these variables, then select: model.crps(...)[{next(iter(matched))!r}]"
         )
     source = matched[form.name]
     observed = _along_single(observed, sources.forecast, source.fitted)
@@ -471,8 +472,8 @@ def _along_single(
 ) -> xr.DataArray:
     """Observations at the single lead or place of a forecast, in a dimension of length one.
 
-    Observations that have no such label stay as they are: they are for all places, or lie along
-    valid times.
+    Observations without such a label stay as they are: they are for all places, or lie along valid
+    times.
     """
     single = single_dims(fitted, forecast)
     names = ("forecast", "observations")
