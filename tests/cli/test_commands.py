@@ -109,7 +109,7 @@ def test_missing_and_unreadable_inputs(files):
     message = refused("score", folder / "m.nc", files.truth)
     assert "is a fitted model; give a file of data" in message
     message = refused("apply", files.new, files.new, folder / "o.nc", *Q)
-    assert "is not a model of xrecal: it holds t2m; open what model.save(path) wrote" in message
+    assert "is not a model of xrecal: it holds t2m; open a file or store that model" in message
 
 
 def test_wrong_settings(files):

@@ -132,7 +132,7 @@ def test_observations_of_the_future_are_not_used(begun, days):
     write(TRUTH.sel(time=slice(None, STARTS[DAY + 4])), days.observations)
     done = run(*days.args(STARTS[DAY + 2]))
     assert done.data["of_the_future"] == 6  # of two days at two places, of one start or two
-    told = "observations are of the future: the latest is of 2020-02-13T00:00:00, and now is 2020"
+    told = "observations have future dates: the latest date is 2020-02-13T00:00:00, and now is 2020"
     assert f"6 {told}" in done.err
     assert "check their dates and --now" in done.err
     assert done.code == 0
@@ -221,7 +221,7 @@ def refused(done, text):
 
 
 def test_refusals(days):
-    refused(days._replace(output=days.model).morning(DAY), "is a file; give a folder")
+    refused(days._replace(output=days.model).morning(DAY), "is a file; give an existing")
     assert run(*days.args("yesterday")).code == 2
 
 

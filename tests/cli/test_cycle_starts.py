@@ -69,9 +69,9 @@ def files(folder, kind):
 
 
 WARNED = {
-    "late": "came late; the model from before its start issues a late forecast",
-    "too_late": "too late to be issued, as all models that are kept know later observations",
-    "early": "with a start in the future, while it is",
+    "late": "came late; a late forecast comes from the model from before its start",
+    "too_late": "too late to be issued, as all kept models know later observations",
+    "early": "not issued yet, with a start in the future (now",
     "empty": "not issued, as all members are missing; give such forecasts again",
 }
 

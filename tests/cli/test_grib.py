@@ -81,7 +81,7 @@ def test_quantiles_and_probabilities_go_out_as_grib(gribs, model, tmp_path):
     assert done.err == left
     again = run(*asked, "--resume")
     assert again.code == 3
-    assert "does not hold the request that made it; start again with --overwrite" in again.err
+    assert "does not show if this run has made it; start again with --overwrite" in again.err
     q = back["q.grib2"].t2m
     assert list(q.percentile) == [10, 50, 95]
     ours = q.transpose("percentile", ...).to_numpy()
@@ -104,9 +104,9 @@ def test_quantiles_and_probabilities_go_out_as_grib(gribs, model, tmp_path):
 @pytest.mark.parametrize(
     ("forecast", "options", "message"),
     [
-        ("new.grb", ["--quantiles", "0.025,0.5"], "whole per cents, but one is 0.025"),
+        ("new.grb", ["--quantiles", "0.025,0.5"], "whole per cents, but one level is 0.025"),
         ("new.grb", ["--exceedance", "283.12345678912"], "at most nine digits"),
-        ("new.grb", ["--members", "10"], "takes quantiles and probabilities of exceedance"),
+        ("new.grb", ["--members", "10"], "takes only quantiles and probabilities of exceedance"),
         ("new.nc", ["--quantiles", "0.5"], "from the forecast, which is not a GRIB file"),
     ],
 )
@@ -123,7 +123,7 @@ def test_what_grib_does_not_take_is_refused(gribs, model, tmp_path, forecast, op
 
 def test_a_model_is_no_grib_file(gribs, tmp_path):
     text = refused("fit", gribs / "past.grib2", gribs / "observed.grib", tmp_path / "m.grib2", *FIT)
-    assert "takes quantiles and probabilities" in text
+    assert "takes only quantiles and probabilities" in text
 
 
 def test_a_missing_library_is_named(gribs, monkeypatch):

@@ -60,7 +60,7 @@ def test_an_output_is_no_input(tmp_path, extra):
     ]:
         told = refused(*args, *extra)
         assert told.startswith(f"the output {args[3]} is the {name}")
-        assert told.endswith("or a part of it; take another path")
+        assert told.endswith("or one contains the other; take another path")
     assert not list(tmp_path.rglob("*.lock"))
     for path in (files.hindcast, files.truth, files.new):
         xr.open_dataset(path, engine="zarr", consolidated=False).load().close()

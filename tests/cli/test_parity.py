@@ -39,7 +39,7 @@ def test_pools_that_are_none(files):
     assert "pool names the calibration dimension 'time'" in refused(*args, "--pool", "time")
     told = refused(*args, "--pool", "lat", "--chunks", "lat=2")
     assert (
-        told == "--chunks names 'lat', which is pooled, so that blocks hold all of it; leave it out"
+        told == "--chunks names 'lat', which is pooled, so each block has all of it; leave it out"
     )
 
 

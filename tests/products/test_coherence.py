@@ -370,10 +370,10 @@ def test_errors_of_arguments(model):
         with pytest.raises(ValueError, match=rf"'{coherence}' needs the number of members: n=50"):
             model.members(NEW, coherence=coherence)
         with pytest.raises(
-            ValueError, match="n must be a whole number of members from 1 on, got 0"
+            ValueError, match="n must be a whole number of members, 1 or more, got 0"
         ):
             model.members(NEW, 0, coherence=coherence)
-    with pytest.raises(ValueError, match="n must be a whole number of members from 1 on, got None"):
+    with pytest.raises(ValueError, match="number of members, 1 or more, got None"):
         model.members(NEW)
     with pytest.raises(ValueError, match=r"seed must be a whole number, got 0\.5"):
         model.members(NEW, coherence="ecc", seed=0.5)

@@ -195,7 +195,7 @@ WRONG = {
         "threshold belongs to output='exceedance' or 'cdf' or 'brier_score' or 'rps', but output "
         "is 'members'; leave it out",
     ),
-    "no n": ({"output": "members"}, "n must be a whole number of members from 1 on, got None"),
+    "no n": ({"output": "members"}, "n must be a whole number of members, 1 or more, got None"),
     "no threshold": ({"output": "exceedance"}, "output='exceedance' needs a threshold"),
     "levels": ({"output": "categories", "q": (0.5, 0.2)}, "increas"),
     "output": ({"output": "median"}, "output is 'median'; give one of"),

@@ -174,7 +174,7 @@ def test_thresholds_that_do_not_fit():
 
 @pytest.mark.parametrize("n", [0, 2.5, True, "3"])
 def test_numbers_of_members_that_cannot_be(n):
-    with pytest.raises(ValueError, match="n must be a whole number of members from 1 on, got"):
+    with pytest.raises(ValueError, match="n must be a whole number of members, 1 or more, got"):
         ENSEMBLE.recal.members(n)
     with pytest.raises(ValueError, match=r"seed must be a whole number, got 1\.5"):
         ENSEMBLE.recal.members(3, seed=1.5)

@@ -48,7 +48,7 @@ def test_a_cycle_of_a_model_in_memory(tmp_path):
 def test_a_cycle_warns_and_refuses_in_words_of_python(tmp_path):
     days = first_fit(tmp_path)
     cycle = xrecal.Cycle(tmp_path / "out", days.model, quantiles=Q)
-    with pytest.warns(UserWarning, match="not issued yet; check start dates and now"):
+    with pytest.warns(UserWarning, match=r"the future .*; check start dates and now"):
         done = cycle.run(FORECASTS[40:42], TRUTH[:41], STARTS[40])
     assert done.early == ["20200211T000000"]
     with pytest.raises(ValueError, match="name a later date, or begin again in another folder"):

@@ -100,7 +100,7 @@ def test_who_has_lost_the_lock_is_told(path):
     with locked(path):
         lock_of(path).unlink()
         with pytest.raises(
-            FileExistsError, match="no longer belongs to this run, so another may be"
+            FileExistsError, match="no longer belongs to this run, so another run may be"
         ):
             require_held(path)
         lock_of(path).write_text(left())

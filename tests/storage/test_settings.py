@@ -93,7 +93,7 @@ def test_other_values_are_refused(value):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ({"class": "Popen", "fields": {}}, "the class 'Popen' is not known; known are CKME, "),
+        ({"class": "Popen", "fields": {}}, "Popen' is not known; known classes are CKME, "),
         (with_fields(colour=1), "CKME has other fields than those given, such as 'colour'"),
         ({"class": "EMOS", "fields": {}}, "EMOS has other fields than those given, such as 'bou"),
         (with_fields(ridge=-1), "CKME: ridge must be"),

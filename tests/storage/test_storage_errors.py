@@ -84,8 +84,8 @@ def test_what_fails_leaves_nothing(file, monkeypatch):
 def test_other_layouts_are_refused(saved, layout):
     change_attrs(saved, **{SCHEMA_ATTR: layout, "source": "xrecal 99.0"})
     told = (
-        rf"has the layout {layout}, written by xrecal 99.0, but this xrecal .* reads the layout "
-        rf"{SCHEMA} alone; fit and save the model again, hindcast.* or install the version of"
+        rf"has the layout {layout}, written by xrecal 99.0, but this xrecal .* reads only the "
+        rf"layout {SCHEMA}; fit and save the model again, hindcast.* or install the version of"
     )
     with pytest.raises(ValueError, match=told):
         xrecal.open_recalibrator(saved)
@@ -104,7 +104,7 @@ def test_other_files_are_refused(file):
     else:
         TRUTH.to_dataset(name="t2m").to_zarr(path, consolidated=False, **options)
     with pytest.raises(
-        ValueError, match=r"model.* is not a model of xrecal: it holds t2m; open what"
+        ValueError, match=r"model.* is not a model of xrecal: it holds t2m; open a file"
     ):
         xrecal.open_recalibrator(path)
 

@@ -234,8 +234,8 @@ def replaced(old, new):
         ('"class": "CKME"', '"class": "os.system"', "the class 'os.system' is not known; known"),
         ('"ridge": "cv"', '"ridge": -1', "ridge must be 'cv' or a positive number, got -1"),
         ('"kind": "ensemble"', '"kind": "x"', "kind is 'x', not of the type Kind"),
-        ('"n_matched": 48', '"n_matched": -1', "-1, 0, 20. are not counts of 48 f"),
-        ('"n_matched": 48', '"n_matched": 49', "49, 0, 20. are not counts of 48 f"),
+        ('"n_matched": 48', '"n_matched": -1', "-1, 0, 20. do not belong to 48 f"),
+        ('"n_matched": 48', '"n_matched": 49', "49, 0, 20. do not belong to 48 f"),
         ('"n_matched": 48', '"n_matched": "48"', "n_matched is '48', not of the type"),
         ('"note": null', '"note": 3', "note is 3, not of the type str"),
         ('"pool": null', '"pool": 3', "pool is 3, not of the type Pool"),
@@ -259,18 +259,18 @@ def test_a_model_of_nothing_is_refused(path):
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("ridge", -1.0, r"'ridge' contains -1.0, but fits store 2\.\d+e-308 to"),
+        ("ridge", -1.0, r"'ridge' contains -1.0, but a fit stores 2\.\d+e-308 to"),
         ("ridge", np.inf, "'ridge' contains inf"),
-        ("landmark", 48, "'landmark' contains 48, but fits store -1 to 47"),
+        ("landmark", 48, "'landmark' contains 48, but a fit stores -1 to 47"),
         ("landmark", -2, "'landmark' contains -2"),
-        ("n_cases", 49, "'n_cases' contains 49, but fits store 0 to 48"),
+        ("n_cases", 49, "'n_cases' contains 49, but a fit stores 0 to 48"),
         ("n_cases", -1, "'n_cases' contains -1"),
         ("status", 128, "'status' contains 128"),
         ("support", 100, "'support' contains 100"),
         ("centre", np.inf, "'centre' contains inf"),
         ("observations", -np.inf, "'observations' contains -inf"),
         ("date_season", 1.5, "the dates 'season' are not fractions of a year"),
-        ("date_days", np.nan, "the dates 'days' are not finite numbers of 48 cases"),
+        ("date_days", np.nan, "the dates 'days' are not 48 finite numbers"),
     ],
 )
 def test_numbers_that_no_fit_leaves_are_refused(path, name, value, told):
@@ -311,7 +311,7 @@ def test_vectors_of_other_variables_are_refused(tmp_path, old, new):
     pairs = [xr.Dataset({"t2m": a, "dew": a + 1}) for a in (HINDCAST, TRUTH)]
     pairs[0].recal.fit(pairs[1], jointly=("t2m", "dew")).save(path)
     change_header(path, replaced(old, new))
-    assert_refused(path, r"the vectors VectorCKME\(.* are not valid for several variables")
+    assert_refused(path, r"the vectors of VectorCKME\(.* are not valid for several variables")
 
 
 def test_labels_of_other_components_are_refused(tmp_path):

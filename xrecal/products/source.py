@@ -1,10 +1,10 @@
 """Sources of distributions, and their common interface for products.
 
-=============================================  ================================================
+=============================================  =====================================================
 :class:`Issued`                                raw forecasts, in any form
 :class:`~.recalibrated.Recalibrated`           forecasts recalibrated by a model
-:class:`~xrecal.fit.held_out.HeldOut`          held-out cases, predicted by fits without them
-=============================================  ================================================
+:class:`~xrecal.fit.held_out.HeldOut`          held-out cases, predicted by fits without these cases
+=============================================  =====================================================
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Source(Protocol):
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of values of the variable."""
+        """Attributes for values of the variable, such as its unit."""
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
@@ -68,7 +68,7 @@ class Source(Protocol):
         """Numbers of the case and of the location, which determine the random order of members."""
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """Result without dimensions that the user's forecast lacks, for example that of leads."""
+        """Return a result without dimensions that the user's forecast lacks, such as leads."""
 
 
 S = TypeVar("S", bound=Source)
@@ -99,7 +99,7 @@ class Sources(Generic[S]):
 
     @property
     def after(self) -> str:
-        """End of a line of the history: the method of the model."""
+        """End of a line of the history that names the method; empty for raw forecasts."""
         return "" if self.method is None else f" after {self.method}"
 
     @property
@@ -112,10 +112,10 @@ class Sources(Generic[S]):
     def product(
         self, function: Callable[[S], xr.DataArray], line: str, name: str | None = None
     ) -> Labelled:
-        """Apply a function to each variable and return a result of the type of the forecast.
+        """Apply a function to each variable; return a result of the same type as the forecast.
 
-        The method adds ``line`` to the history. A DataArray gets the name ``name``, or that of the
-        forecast if ``name`` is None.
+        The method adds ``line`` to the history. A DataArray gets the name ``name``, or the name
+        of the forecast if ``name`` is None.
         """
         results = {key: one.as_given(function(one)) for key, one in self.variables.items()}
         result: Labelled
@@ -211,9 +211,9 @@ def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
 
 
 def check_count(n: int | None, seed: int) -> int:
-    """The number of members; raise ValueError unless the number and the seed are integers."""
+    """Return the number of members; raise ValueError unless it and the seed are valid integers."""
     if n is None or not is_whole(n) or n < 1:
-        raise ValueError(f"n must be a whole number of members from 1 on, got {n!r}")
+        raise ValueError(f"n must be a whole number of members, 1 or more, got {n!r}")
     check_seed(seed)
     return n
 
@@ -226,10 +226,10 @@ def check_seed(seed: int) -> None:
 
 @dataclass(frozen=True)
 class StatisticTask:
-    """Task that reduces L forecasts, such as m members (L, m), and perhaps further arrays (L, ...).
+    """Task that reduces L forecasts, such as ensembles of m members (L, m).
 
-    If T forecasts share the members (L, m), the weights have the shape (L, T, m), and further
-    arrays have the shape (L, T, ...).
+    Further arrays of the reduction have the shape (L, ...). If T forecasts at each of L locations
+    share the members (L, m), weights have the shape (L, T, m), and further arrays (L, T, ...).
     """
 
     reduction: Reduction

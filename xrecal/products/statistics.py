@@ -20,23 +20,23 @@ from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
 
 MEDIAN = 0.5
-"""The only level of quantiles for which CF has a cell method."""
+"""Level of the median: CF has a cell method for this quantile only."""
 
 
 @on_circle
 def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
-    """Means (L, T)."""
+    """Return means (L, T), at L locations with T forecasts each."""
     return (distribution.mean(),)
 
 
 @on_circle
 def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
-    """Standard deviations (L, T), at L locations with T forecasts each."""
+    """Return standard deviations (L, T), at L locations with T forecasts each."""
     return (distribution.std(),)
 
 
 def quantiles_of(distribution: Distribution, levels: FloatArray) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, k)."""
+    """Return quantiles (L, T, k) at k levels."""
     return (distribution.quantile(levels),)
 
 
@@ -54,8 +54,8 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     Returns
     -------
     DataArray or Dataset
-        Mean along the dimensions of the forecast, without that of the members; lazy if the forecast
-        is lazy.
+        Mean along the dimensions of the forecast, without the member dimension; lazy if the
+        forecast is lazy.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: st
 
 
 def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray:
-    """Quantiles of each distribution, along ``quantile`` for several levels."""
+    """Return quantiles of each distribution; if ``several``, along the dimension ``quantile``."""
     result = reduce(source, partial(quantiles_of, levels=levels), {"quantile": levels.size})
     result = result.assign_coords(quantile=level_coordinate(levels)).assign_attrs(source.attrs)
     if several:

@@ -1,4 +1,4 @@
-"""The table of products: methods of forecasts and of models, outputs of cross-validation.
+"""Table of products, with the methods of forecasts and of models that compute them.
 
 To add a product, write its function, and add a line to ``PRODUCTS`` and to both classes.
 """

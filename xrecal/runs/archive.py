@@ -45,7 +45,7 @@ class Verifying:
     pairs: Pairs
     """Lazy forecasts, paired with observations in memory."""
     valid: xr.DataArray
-    """Valid times over the starts, and over the leads if the forecasts have several."""
+    """Valid times along the starts, and along the leads if the forecasts have several leads."""
 
     @property
     def observed(self) -> xr.DataArray:
@@ -61,7 +61,8 @@ class Verifying:
     def known_at(self, start: Date) -> xr.DataArray:
         """Return the observations that were known at a start; all others are NaN.
 
-        Known observations are those of earlier starts whose valid times are not after ``start``.
+        An observation is known if its forecast starts before ``start``, and its valid time is not
+        after ``start``.
         """
         return self._where((self.valid <= start) & (self.starts < start))
 
@@ -74,7 +75,7 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """Find observations, known at a start, that ``fitted`` lacks or has with other values."""
+        """Find observations known at a start that ``fitted`` lacks, or has with another value."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
@@ -99,8 +100,8 @@ class Archive:
     def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
         """Select the observations of the cases at the positions ``at``, by variable.
 
-        Observations get the coordinate ``valid_time`` of the forecasts if they have the dimensions
-        of this coordinate.
+        Observations get the coordinate ``valid_time`` of the forecasts, if the observations have
+        the dimensions of this coordinate.
         """
         chosen = {}
         for name, array in values.items():
@@ -168,7 +169,7 @@ def open_archive(
     starts = whole.indexes[dim]
     if not starts.is_unique:
         twice = starts[starts.duplicated()][0]
-        raise ValueError(f"the start {twice} occurs in the forecasts twice; give each once")
+        raise ValueError(f"the start {twice} occurs in the forecasts twice; give each start once")
     member_dim = explicit_member_dim(model, whole)
     forms = read_forms(whole, member_dim, name="forecasts")
     verified = open_parts(observations, "observations")
@@ -197,7 +198,7 @@ def _covariates(given: Part | Given) -> Given:
 def _forecasts(
     dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, path: str
 ) -> xr.Dataset:
-    """Return the forecasts of a file along a dimension of starts, which must have dates."""
+    """Return the forecasts of a file along their starts; raise ValueError for undated starts."""
     try:
         given = forecasts_for(model, dataset, variable)
     except ValueError as error:
@@ -206,7 +207,7 @@ def _forecasts(
         given = given.expand_dims(dim)
     if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
         raise ValueError(
-            f"forecasts {path} have no dates along {dim!r}, so new ones cannot be identified; "
+            f"forecasts {path} have no dates along {dim!r}, so new forecasts cannot be identified; "
             "write them with a coordinate of dates"
         )
     if not given.sizes[dim] or given.indexes[dim].hasnans:
@@ -233,7 +234,7 @@ def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.D
 
 
 def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
-    """Raise ValueError if files differ in their single lead or place, so they cannot be joined."""
+    """Raise ValueError if files of a single lead or place have different leads or places."""
     (path, of_all), *others = parts.items()
     for name in labels:
         for other, part in others:
@@ -243,12 +244,12 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
                 continue
             raise ValueError(
                 f"{other} does not match {path}: {other} has the {name} {b.item()}, and {path} "
-                f"has {a.item()}; put both along {name!r} in one file, or leave one out"
+                f"has {a.item()}; put both along {name!r} in one file, or leave one file out"
             )
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two scalar labels name the same lead or place, perhaps in other types."""
+    """Return whether two scalar labels name the same lead or place; their types may differ."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)
@@ -262,7 +263,7 @@ def _joined(
     """Join Datasets along one dimension, in the order of its labels.
 
     The keys of ``parts`` are names for messages. If ensembles have different members, the result
-    has all of these members, with NaN for members that a Dataset lacks.
+    has all of these members. Members that a Dataset lacks become NaN.
     """
     first, *others = parts
     for other in others:

@@ -1,8 +1,8 @@
 """The daily cycle: learn verified cases, issue forecasts, score and monitor earlier forecasts.
 
 The model that issues the forecast of a start has learned all cases that had verified at that start,
-and no later cases, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads
-to the same files as an undisturbed cycle.
+and no later cases. This does not depend on the time of the run. So a cycle with killed, missed or
+repeated runs leads to the same files as an undisturbed cycle.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -48,7 +48,7 @@ class Cycle:
     folder : path
         Folder of the cycle; the first run makes it.
     model : path or Recalibrator, optional
-        Model of the first fit. The cycle does not change it, and :meth:`report` does not need it.
+        Model of the first fit. The cycle does not change this model. :meth:`report` needs no model.
     quantiles : sequence of float, optional
         Levels of the quantiles to issue. Give either ``quantiles`` or ``members``.
     members : int, optional
@@ -57,7 +57,8 @@ class Cycle:
         Name of the forecast variable (by default the cycle takes all forecast variables), and name
         of the variable with its observations.
     keep : int
-        Number of models to keep. It must exceed the number of starts within the longest lead.
+        Number of models to keep. This number must exceed the number of starts within the longest
+        lead.
     alpha, run_length, restart
         Settings of the monitor, as for ``forecast.recal.monitor``.
     compute : callable, optional
@@ -117,7 +118,7 @@ class Cycle:
         reissue: bool = False,
         covariates: Part | Given = None,
     ) -> Outcome:
-        """Do the work that is due: learn cases, issue forecasts, score and monitor earlier ones.
+        """Learn new cases, issue new forecasts, and score and monitor earlier forecasts.
 
         Parameters
         ----------
@@ -126,16 +127,16 @@ class Cycle:
         observations : path, pattern, DataArray, Dataset or sequence of them
             Observations. If several files have the same date, the last of these files counts.
         now : date, optional
-            Current time in UTC; by default that of the clock. The run does not use later starts and
-            observations.
+            Current time in UTC; by default the time of the clock. The run does not use starts and
+            observations after this time.
         model_at : date, optional
             Date to go back to: the run removes the models of later starts.
         reissue : bool
-            Whether to issue forecasts again that are in the folder, for example with other
+            Whether to issue forecasts again if the folder has them already, for example with other
             quantiles. The cycle must have kept the models of these forecasts.
         covariates : path, Dataset or dict from str to DataArray or Dataset, optional
-            Covariates of the starts that are not coordinates of the forecasts. Each variable of a
-            file is a covariate. The run reads all covariates into memory.
+            Covariates of the starts, unless they are coordinates of the forecasts. In a file, each
+            variable is a covariate. The run reads all covariates into memory.
 
         Returns
         -------

@@ -41,7 +41,7 @@ MAIL = "status.txt"
 """File with the status as text."""
 
 MISSING = "xrecal_missing"
-"""Attribute of a forecast's file: text on leads without values and on missing members."""
+"""Attribute of a forecast's file: text that lists leads without values, and missing members."""
 
 STEM = "[0-9]*T[0-9]*[0-9]"
 """Pattern of the names of starts in file names; the cycle ignores files with other names."""
@@ -78,13 +78,13 @@ class Folder:
     def _require_own(self) -> None:
         """Raise FileExistsError if the folder has files that a first run does not make."""
         if not self.path.is_dir():
-            raise FileExistsError(f"{self.path} is a file; give a folder, or a name for a new one")
+            raise FileExistsError(f"{self.path} is a file; give an existing or a new folder")
         own = {"models", "forecasts", f"{MARK}.lock", f"{MARK}.partial"}
         others = sorted(one.name for one in self.path.iterdir() if one.name not in own)
         if others:
             raise FileExistsError(
                 f"{self.path} is a folder, but not of a cycle: it holds {', '.join(others[:3])}; "
-                "take another path, which need not exist"
+                "take another path; the folder need not exist"
             )
 
     def write(
@@ -154,14 +154,14 @@ class Folder:
         return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
 
     def missing_in(self, stem: str) -> str:
-        """Return the text in a forecast's file on leads without values and on missing members."""
+        """Return the text on missing values and members that is stored in a forecast's file."""
         import netCDF4
 
         try:
             with netCDF4.Dataset(self.path / "forecasts" / f"{stem}.nc") as file:
                 return str(getattr(file, MISSING, ""))
         except OSError as error:
-            return f"the file cannot be read ({error.strerror}); remove it to issue it again"
+            return f"the file cannot be read ({error.strerror}); remove it to issue the start again"
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove the models of some starts, one after the other."""

@@ -1,4 +1,4 @@
-"""Scores of those forecasts of a daily cycle that have verified."""
+"""Scores of the verified forecasts of a daily cycle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xrecal.products.scores import verify
 from .files import for_files
 
 NAMES = ("forecasts", "scores of former runs")
-"""Names of two inputs in messages."""
+"""Names, in messages, of two datasets whose places must match."""
 
 
 def scored(

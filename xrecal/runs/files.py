@@ -105,7 +105,7 @@ def _parts_of(dataset: xr.Dataset, forms: Mapping[Hashable, Form]) -> xr.Dataset
 
 
 def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
-    """Return the named forecast variable, else the variables of the model, else all variables."""
+    """Return ``variable`` if it is given, else the variables of the model, else all variables."""
     given, forms = forecast_variables(
         dataset, variable, explicit_member_dim(model, dataset), "forecast"
     )
@@ -118,7 +118,7 @@ def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None
 def observed_variables(
     dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
 ) -> xr.DataArray | xr.Dataset:
-    """Return the named observations, else variables named like forecasts, or the only variable."""
+    """Return ``variable`` if given, else variables named like forecasts, else the only variable."""
     if variable is not None:
         if variable not in dataset.data_vars:
             raise ValueError(
@@ -156,7 +156,8 @@ def observed_variables(
 def covariates_in(dataset: xr.Dataset) -> dict[str, Labelled]:
     """Return covariates by name.
 
-    A covariate is a variable, or a forecast of several variables (``NAME_loc``, ``NAME_scale``).
+    A covariate is one variable, or several variables of one forecast, such as ``NAME_loc`` and
+    ``NAME_scale``.
     """
     several: dict[str, Labelled] = {}
     used: set[Hashable] = set()
@@ -191,7 +192,7 @@ def location_blocks(
     for name in asked:
         if name not in sizes:
             why = (
-                "is pooled, so that blocks hold all of it; leave it out"
+                "is pooled, so each block has all of it; leave it out"
                 if name in whole
                 else f"is not a dimension of locations; these are {list(map(str, sizes))}"
             )

@@ -76,8 +76,9 @@ def findings(
 ) -> list[dict[str, Any]]:
     """Return alarms and changes of all variables; places with similar findings share an entry.
 
-    Entries that need action come before others, then alarms before changes, then strong evidence
-    before weak evidence.
+    The order of entries depends on three criteria, the most important first: action needed or
+    not, alarm or change, strong or weak evidence.
+
     ``scores`` has the scores of a cycle, and ``seen`` the result of its monitor.
     """
     entries = [entry for name in names for entry in _Watched.of(scores, seen, name, dim).entries()]
@@ -188,8 +189,8 @@ class _Watched:
     ) -> Finding:
         """Return a finding in a span of cases, with its direction.
 
-        Without ``begun``, the finding begins at its likeliest onset within the span; with
-        ``begun``, at the first case of the span.
+        Without ``begun``, the finding begins at its likeliest onset within the span. With
+        ``begun``, it begins at the first case of the span.
         """
         first, last = span
         z = self.scores[place, lead]
@@ -204,7 +205,8 @@ class _Watched:
     def _with_actions(self, found: Sequence[Finding]) -> Iterator[Finding]:
         """Yield findings with advice.
 
-        If few places have an error, but have it at all leads, their observations may be wrong.
+        If only few places have an error, but have it at all leads, the advice is to check the
+        observations of these places.
         """
         n_places = len(self.scores)
         has_cases = np.asarray(np.isfinite(self.scores).any(-1))
@@ -301,7 +303,7 @@ def onset(z: FloatArray) -> int:
 
 
 def _of_ends(z: FloatArray) -> Strength:
-    """For each case, return the strength of the evidence from this case to the last case."""
+    """Return, for each case, the strength of the evidence from this case to the last case."""
     n = np.arange(z.size, 0, -1)
     total, squares = (np.cumsum(part[::-1])[::-1] for part in (z, z * z))
     mean = total / n

@@ -15,7 +15,7 @@ from xrecal.inputs.metadata import shown_units
 Date = np.datetime64
 
 N_STARTS = 30
-"""Number of last starts for which the status lists missing parts."""
+"""Number of latest starts for which the status lists missing parts."""
 
 
 def stem_of(start: Date) -> str:
@@ -49,8 +49,8 @@ class Outcome:
         Folder of the cycle.
     starts : int
         Number of starts in the given forecasts. A start counts as issued if its forecast is issued.
-        The fields from ``issued`` to ``in_hindcast`` count each start once, but ``late`` is a part
-        of ``issued``.
+        Each start counts in one of the fields from ``issued`` to ``in_hindcast``. Only starts in
+        ``late`` count twice: they are also in ``issued``.
     issued : list of str
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
@@ -60,8 +60,8 @@ class Outcome:
     issued_before : int
         Number of starts that an earlier run has issued and this run has not issued again.
     too_late, early, empty : list of str
-        Starts that are not issued because all kept models know later cases, because the start is in
-        the future, or because all members are missing.
+        Starts that are not issued. The reasons are, in this order: all kept models know later
+        cases, the start is in the future, all members are missing.
     refused : dict from str to str
         Starts that are not issued because of an error, with the message of the error.
     in_hindcast : int
@@ -73,8 +73,8 @@ class Outcome:
     of_the_future : int
         Number of observations with a date in the future.
     scored, unscored : int
-        Number of verified forecasts that this run has scored, and number of those that it could not
-        score because their models are removed.
+        Number of verified forecasts that this run has scored, and number of verified forecasts that
+        it could not score because their models are removed. The numbers count each place and lead.
     scores : dict
         For each variable the mean CRPS of the ``n`` forecasts that this run has scored. ``in_all``
         has the mean CRPS of all forecasts scored so far.
@@ -130,7 +130,7 @@ class Outcome:
 
     @property
     def not_issued(self) -> dict[str, Any]:
-        """Starts without a forecast, by the reason for its absence."""
+        """Starts without a forecast, by reason; for ``in_hindcast``, the number of these starts."""
         names = ("too_late", "early", "empty", "refused", "in_hindcast")
         return {name: getattr(self, name) for name in names}
 
@@ -153,7 +153,7 @@ class Outcome:
         if stems := self.missing_starts:
             counted = _counted("start", stems)
             if len(stems) == N_STARTS:
-                counted = f"the latest {counted}, and perhaps for earlier ones"
+                counted = f"the latest {counted}, and perhaps for earlier starts"
             self.notes.append(f"no forecast for {counted}")
 
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
@@ -221,22 +221,22 @@ def start_warnings(
     """
     if done.late:
         yield (
-            f"{_counted('forecast', done.late)} came late; the model from before its start issues "
-            "a late forecast"
+            f"{_counted('forecast', done.late)} came late; a late forecast comes from the model "
+            "from before its start"
         )
     if done.too_late:
         knows = f": {model} knows observations up to {shown(newest)}" if newest else ""
         yield Advice(
-            f"{_counted('forecast', done.too_late)} came too late to be issued, as all models "
-            f"that are kept know later observations{knows}; leave late forecasts out of ",
+            f"{_counted('forecast', done.too_late)} came too late to be issued, as all kept "
+            f"models know later observations{knows}; leave late forecasts out of ",
             Typed("forecasts"),
             " or, to issue them, fit to the observations up to their starts, and take another ",
             Typed("folder"),
         )
     if done.early:
         yield Advice(
-            f"{_counted('forecast', done.early)} with a start in the future, while it is "
-            f"{shown(now)}: not issued yet; check start dates and ",
+            f"{_counted('forecast', done.early)} not issued yet, with a start in the future (now "
+            f"is {shown(now)}); check start dates and ",
             Typed("now"),
         )
     if done.empty:
@@ -247,7 +247,7 @@ def start_warnings(
     if missing:
         yield (
             f"{_counted('forecast', missing)} issued without a value; the model knows too few "
-            "cases of every place: fit it to more cases"
+            "cases of every place: fit the model to more cases"
         )
     for message in dict.fromkeys(done.refused.values()):
         stems = [stem for stem, own in done.refused.items() if own == message]

@@ -95,7 +95,7 @@ class Run:
         compute: Callable[[list[Any]], Sequence[Any]] | None = None,
     ) -> None:
         if resume and overwrite:
-            raise ValueError("resume=True continues and overwrite=True starts again; give one")
+            raise ValueError("resume=True continues and overwrite=True starts again; give only one")
         self.output = None if output is None else local_path(output, name="the output")
         self.chunks: Mapping[str, int] = {} if chunks is None else chunks
         self.resume, self.overwrite = resume, overwrite
@@ -342,7 +342,7 @@ class Run:
         *,
         command: str = "write",
     ) -> Written:
-        """Return the numbers that :meth:`xrecal.Run.write` would return, and write nothing.
+        """Count the blocks that :meth:`xrecal.Run.write` would make, and write nothing.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class Run:
         Returns
         -------
         Written
-            Numbers ``n_blocks`` and ``n_skipped`` (blocks that are finished already).
+            Numbers ``n_blocks`` and ``n_skipped`` (finished blocks of an interrupted run).
 
         Raises
         ------
@@ -380,9 +380,9 @@ class Run:
         result : Recalibrator or Dataset
             Lazy result with equal chunks, made from inputs that this run has opened.
         settings : mapping from str, optional
-            Text, numbers, methods, and lists and mappings of these. An interrupted run continues
-            only if these settings, the inputs and the version of xrecal are the same. So give all
-            settings on which the result depends.
+            All settings on which the result depends: text, numbers, methods, and lists and mappings
+            of these. An interrupted run continues only if these settings, the inputs and the
+            version of xrecal are the same.
         command : str
             Name of the work, which messages about an unfinished result use.
         plan : Plan, optional
@@ -408,7 +408,7 @@ class Run:
         TaskError
             If a block cannot be computed or written, the result cannot be read back, or an input
             has changed during the run. The run keeps finished blocks for ``resume=True``, unless
-            an input has changed.
+            an input has changed or the complete result cannot be read back.
         """
         target = self._target(settings, command)
         dataset = target.as_written(_stored(result))

@@ -29,7 +29,8 @@ def missing_in(
 ) -> str:
     """Describe leads without values, and missing members, in the forecast of one start.
 
-    Places without a fit never have values, so they do not count if other places have a fit.
+    Places without a fit never have values. So the function ignores these places if other places
+    have a fit.
     """
     texts = []
     for name, one in variables.items():

@@ -1,4 +1,4 @@
-"""Writing of a result block by block, such that a later run can continue.
+"""Writing of a result block by block, so that a later run can continue an interrupted run.
 
 Next to the path of the result, a run makes the folder ``NAME.partial`` with a Zarr store, the
 request (inputs and settings of the run) as JSON, and a marker file for each written block (part of
@@ -67,7 +67,7 @@ class RunError(TaskError):
 
 
 class Written(NamedTuple):
-    """Numbers of blocks: all blocks of a result, and those that an earlier run has finished."""
+    """Number of blocks of a result, and number of blocks that an earlier run has finished."""
 
     n_blocks: int
     n_skipped: int
@@ -196,7 +196,7 @@ class Target:
         if not self.path.exists():
             return False
         if self.file_format() == "grib":
-            what = f"{self.path} is a GRIB file, which does not hold the request that made it; "
+            what = f"{self.path} is a GRIB file, which does not show if this run has made it; "
             raise ValueError(Advice(what, "start again with ", Typed("overwrite", True)))
         with read_plain(self.path, str(self.path), allowed=DATA) as made:
             self._require_same(made.attrs.get(REQUEST, "{}"), str(self.path))
@@ -213,12 +213,12 @@ class Target:
             read = Path(os.path.realpath(one.path))
             if place.is_relative_to(read) or read.is_relative_to(place):
                 raise ValueError(
-                    f"the output {self.path} is the {one.name}, {one.path}, or a part of it; "
-                    "take another path"
+                    f"the output {self.path} is the {one.name} {one.path}, or one contains "
+                    "the other; take another path"
                 )
 
     def _require_same(self, text: str, who: str) -> None:
-        """Raise ValueError if the request in ``text`` differs from that of this run."""
+        """Raise ValueError if the request in ``text`` differs from the request of this run."""
         try:
             made = json.loads(text)
         except ValueError:

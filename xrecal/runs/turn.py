@@ -1,8 +1,8 @@
 """One run of the daily cycle; the caller has locked the folder of the cycle.
 
 The model that issues the forecast of a start has learned all cases that had verified at that start,
-and no later cases, whenever the cycle runs. So a cycle with killed, missed or repeated runs leads
-to the same files as an undisturbed cycle.
+and no later cases. This does not depend on the time of the run. So a cycle with killed, missed or
+repeated runs leads to the same files as an undisturbed cycle.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -125,7 +125,7 @@ class Turn:
         if self.done.of_the_future:
             warn(
                 Advice(
-                    f"{self.done.of_the_future} observations are of the future: the latest is of "
+                    f"{self.done.of_the_future} observations have future dates: the latest date is "
                     f"{shown(np.concatenate(latest).max())}, and now is {shown(now)}. xrecal does "
                     "not use them: check their dates and ",
                     Typed("now"),
@@ -147,8 +147,8 @@ class Turn:
     def issue(self, named: str, again: bool) -> None:
         """Learn cases and issue forecasts, start by start, and record the outcome of each start.
 
-        ``named`` is the name of the first fit in messages. ``again`` is True to issue starts again
-        that were issued before.
+        ``named`` is the name of the first fit in messages. ``again`` is True to issue again the
+        starts that an earlier run has issued.
         """
         issued, models, done = self.folder.issued(), self.folder.models(), self.done
         fit_knows = self._known_of(self.base)
@@ -219,9 +219,9 @@ class Turn:
         return before[-1] if before else None
 
     def _issue(self, start: Date, parent: str) -> bool:
-        """Make the model of a start, if there is none, and the forecast of the start.
+        """Make the forecast of a start, and before it the model of the start if there is none.
 
-        Return False, and store no forecast, if all members are missing.
+        If all members are missing, store no forecast and return False.
         """
         stem, forecast = stem_of(start), self._forecast(start)
         path = self.folder.model(stem)
@@ -322,8 +322,8 @@ class Turn:
                     Typed("model_at"),
                     " or ",
                     Typed("keep", self.settings.keep),
-                    " has removed the models that issued them; keep at least as many as there are "
-                    "starts within the longest lead",
+                    " has removed the models that issued them; keep at least as many models as "
+                    "there are starts within the longest lead",
                 )
             )
         if not pieces:

@@ -1,8 +1,9 @@
 """Checks of opened models: fields, shapes and ranges of numbers must be as a fit makes them.
 
 Opening a model checks its fields, names, dimensions and sizes. Numbers are checked when they are
-read: at opening if the model is read into memory, otherwise when their chunk is loaded. Later code
-relies on these checks: they ensure that compiled code never reads beyond its arrays.
+read. A model in memory and small arrays are read at opening, all other arrays chunk by chunk when
+they are needed. Later code relies on these checks: with them, compiled code never reads beyond its
+arrays.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ class Expected:
     """Sum of all valid bits of a status; None for other arrays."""
 
     def require(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Raise ValueError if a number is outside the range that fits store."""
+        """Raise ValueError if an array has a number that no fit stores."""
         least, most = map(np.float64, self.within)  # single precision may round the limits
         wrong = (values < least) | (values > most)
         if self.known is not None:
             wrong |= (values.astype(np.int64) & ~self.known) != 0
         if wrong.any():
             raise ValueError(
-                f"{name!r} contains {values[wrong][0]}, but fits store {least:g} to {most:g}"
+                f"{name!r} contains {values[wrong][0]}, but a fit stores {least:g} to {most:g}"
             )
 
 
@@ -80,7 +81,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     _require_types(fitted)
     counts = fitted.n_matched, fitted.n_added, fitted.min_samples
     if min(counts) < 0 or max(counts[:2]) > fitted.n_forecasts:
-        raise ValueError(f"{counts} are not counts of {fitted.n_forecasts} forecasts")
+        raise ValueError(f"the counts {counts} do not belong to {fitted.n_forecasts} forecasts")
     if not set(method.covariates) <= {*fitted.periods}:
         raise ValueError(f"{method!r:.80} needs other covariates than {list(fitted.periods)}")
     _require_periods(fitted.periods.values())
@@ -101,7 +102,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
 
 
 def _require_types(owner: Any) -> None:
-    """Raise ValueError unless fields of an object, and of objects in them, have their types."""
+    """Raise ValueError unless all fields of an object, even nested, have the declared types."""
     for f in fields(owner):
         value = getattr(owner, f.name)
         if not _is_of(value, _TYPES[type(owner)][f.name]):
@@ -145,7 +146,7 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
         if values is None:
             continue
         if values.shape != (n,) or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise ValueError(f"the dates {f.name!r} are not finite numbers of {n} cases")
+            raise ValueError(f"the dates {f.name!r} are not {n} finite numbers")
         if f.name in ("season", "day") and not ((values >= 0) & (values < 1)).all():
             raise ValueError(f"the dates {f.name!r} are not fractions of a year")
         if f.name == "step" and (np.diff(values) < 0).any():
@@ -190,7 +191,7 @@ def _require_method(method: Method, pool: Pool | None) -> None:
         _require_periods(of.periods)
         n = len(of.names)
         if not 0 <= of.own < n == len(of.periods) == len(of.units):
-            raise ValueError(f"the vectors {method!r:.120} are not valid for several variables")
+            raise ValueError(f"the vectors of {method!r:.120} are not valid for several variables")
     for shared in (as_shared(one) for one in (method, *method.mixed) if one.by_sums):
         _require_types(shared)
         if min(shared.rank, shared.places) < 1 or not math.isfinite(shared.middle_longitude):
@@ -198,7 +199,7 @@ def _require_method(method: Method, pool: Pool | None) -> None:
     if method.by_sums:
         taken = () if pool is None or pool.widths is not None else sorted(pool.taken)
         if pool is None or not as_shared(method).places == len(taken) == math.prod(pool.sizes):
-            raise ValueError(f"the places {method!r:.120} are not those of the pool")
+            raise ValueError(f"the places of {method!r:.120} are not those of the pool")
 
 
 def _expected(

@@ -124,7 +124,7 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
 
 
 def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
-    """Convert bytes to text and dates of a calendar to numbers; leave text unchanged."""
+    """Convert bytes to text, and dates of a calendar to numbers; leave text unchanged."""
     kind = "object" if values.dtype.kind in "TS" else str(values.dtype)
     values = values.astype(object)
     for at, value in np.ndenumerate(values):

@@ -29,8 +29,8 @@ def gathered(dataset: xr.Dataset) -> xr.Dataset:
         names = [str(name) for name in index.names]
         if any(" " in name for name in names) or any((code < 0).any() for code in index.codes):
             raise ValueError(
-                f"the labels {names} along {dim!r} cannot be stored: one is missing, or a name has "
-                "a space; use .reset_index() and .drop_vars(), or rename"
+                f"the labels {names} along {dim!r} cannot be stored: a label is missing, or a name "
+                "has a space; use .reset_index() and .drop_vars(), or rename"
             )
         numbers = np.ravel_multi_index(tuple(index.codes), index.levshape)
         pairs = zip(names, index.levels, strict=True)

@@ -16,7 +16,7 @@ import xarray as xr
 SUFFIXES = (".grib", ".grib2", ".grb", ".grb2")
 
 PERCENTILES, PROBABILITIES = (6, 10), (5, 9)
-"""Numbers of templates in WMO's table 4.0: each pair is for a point in time and an interval."""
+"""Numbers of templates in WMO's table 4.0: first for a point in time, then for an interval."""
 
 TEMPLATE = "productDefinitionTemplateNumber"
 
@@ -58,7 +58,7 @@ def fields_of(path: Path) -> list[Field]:
     Raises
     ------
     EOFError
-        If there is no message, or the last one is cut off.
+        If there is no message, or the last message is cut off.
     """
     from cfgrib.cfmessage import COMPUTED_KEYS
     from cfgrib.dataset import INDEX_KEYS
@@ -76,7 +76,7 @@ def fields_of(path: Path) -> list[Field]:
 
 
 def _value(message: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a key, or cfgrib's word for no value if the message lacks the key."""
+    """Return the value of a key; if the message lacks the key, return cfgrib's mark "undef"."""
     try:
         return message[key]
     except KeyError:
@@ -97,8 +97,8 @@ def open_grib(path: Path) -> xr.Dataset:
         groups.setdefault(tuple(field[key] for key in _GROUPED), []).append(field)
     if len({field["md5GridSection"] for field in fields}) > 1:
         raise ValueError(
-            "it has fields on several grids; write those of one grid to a file of their own, with "
-            "grib_copy -w"
+            "it has fields on several grids; write the fields of each grid to a separate file, "
+            "with grib_copy -w"
         )
     parts: dict[str, tuple[xr.Dataset, tuple[Any, ...]]] = {}
     for key, group in groups.items():
@@ -128,9 +128,9 @@ def _opened(fields: list[Field]) -> xr.Dataset:
     places = {tuple(field[key] for key in (*_COORDINATES, lead)) for field in fields}
     if len(places) < len(fields):
         raise ValueError(
-            f"{len(fields)} fields of {fields[0]['cfVarName']!r} have {len(places)} members, times "
-            "and levels between them; write those that belong together to a file of their own, "
-            "with grib_copy -w"
+            f"{len(fields)} fields of {fields[0]['cfVarName']!r} have only {len(places)} different "
+            "combinations of member, time and level; write fields that belong together to a file "
+            "of their own, with grib_copy -w"
         )
     opened = xr.open_dataset(
         dict(enumerate(fields)),  # type: ignore[arg-type]

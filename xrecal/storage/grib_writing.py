@@ -33,8 +33,8 @@ def written_as_grib(dataset: xr.Dataset, path: Path) -> xr.Dataset:
     products = _products(dataset)
     if not products:
         raise ValueError(
-            f"{path.name} would be a GRIB file, which takes quantiles and probabilities of "
-            "exceedance; use a name that ends in .zarr or .nc"
+            f"{path.name} would be a GRIB file, which takes only quantiles and probabilities "
+            "of exceedance; use a name that ends in .zarr or .nc"
         )
     for name, dim in products.items():
         for value in dataset[name][dim].to_numpy():
@@ -121,8 +121,8 @@ def _keys(dim: str, value: float) -> dict[str, int]:
     if dim == "quantile":
         if abs(100 * value - round(100 * value)) > 1e-9:
             raise ValueError(
-                f"GRIB takes quantiles of whole per cents, but one is {value}; use others, or a "
-                "name that ends in .zarr or .nc"
+                f"GRIB takes quantile levels of whole per cents, but one level is {value}; use "
+                "other levels, or a name that ends in .zarr or .nc"
             )
         return {"percentileValue": round(100 * value)}
     for digits in range(_MOST_DIGITS + 1):
@@ -131,8 +131,8 @@ def _keys(dim: str, value: float) -> dict[str, int]:
         if abs(scaled - whole) <= 1e-12 * max(abs(scaled), 1) and abs(whole) <= _LARGEST:
             return {"scaleFactorOfUpperLimit": digits, "scaledValueOfUpperLimit": whole}
     raise ValueError(
-        f"GRIB takes thresholds of at most nine digits, but one is {value}; round it, or use a "
-        "name that ends in .zarr or .nc"
+        f"GRIB takes thresholds of at most nine digits, but one threshold is {value}; round it, or "
+        "use a name that ends in .zarr or .nc"
     )
 
 

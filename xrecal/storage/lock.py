@@ -1,7 +1,7 @@
 """Locks for writing: a lock file next to a path names the process that writes to the path.
 
-The writer keeps its lock file open under a lock of the operating system, which ends with the
-process. So another process on the same machine knows whether the writer is alive. On another
+The writer keeps its lock file open, and the operating system locks this file until the writer
+ends. So another process on the same machine knows whether the writer is alive. On another
 machine, or on a file system without such locks, a process cannot know this, and raises an error.
 """
 
@@ -84,8 +84,8 @@ def require_held(path: Path) -> None:
         holder = None
     if holder is None or (holder.host, holder.pid) != (platform.node(), os.getpid()):
         raise FileExistsError(
-            f"{lock} no longer belongs to this run, so another may be writing {path}; wait for it, "
-            "or stop it, and repeat the command"
+            f"{lock} no longer belongs to this run, so another run may be writing {path}; wait for "
+            "that run, or stop it, and repeat the command"
         )
 
 

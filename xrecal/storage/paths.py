@@ -1,4 +1,4 @@
-"""Formats of files and stores, and writing such that a path always has a complete result.
+"""Formats of files and stores, and safe writing: a path always has a complete result.
 
 A process with the lock ``NAME.lock`` writes to a folder ``NAME.partial`` next to ``NAME``, and then
 renames the result to ``NAME``. A renamed file replaces an old file in one step. A folder cannot
@@ -224,8 +224,9 @@ def restore(path: Path) -> None:
 def discard_partial(path: Path) -> None:
     """Remove the folder ``NAME.partial``, if there is one.
 
-    The first step makes the blocks in the folder unusable. The last file to be removed is the one
-    that marks a folder of xrecal. So after a crash, the next call can remove the rest.
+    The function first renames the store, so that no later run continues with its blocks. It removes
+    the file that marks a folder of xrecal last. So after a crash, the next call can remove the
+    rest.
     """
     folder = partial_of(path)
     if not folder.exists():

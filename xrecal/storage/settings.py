@@ -63,8 +63,8 @@ def encode(value: Any, what: str) -> Any:
         of = {f.name: encode(getattr(value, f.name), f"{name}.{f.name}") for f in fields(value)}
         return {"class": name, "fields": of}
     raise TypeError(
-        f"{what} holds {_short(value)} of the type {name}, which cannot be stored; text, numbers, "
-        f"tuples, lists, dicts, arrays, timedeltas and {', '.join(STORED)} can"
+        f"{what} holds {_short(value)} of the type {name}, which cannot be stored; use text, "
+        f"numbers, tuples, lists, dicts, arrays, timedeltas, {', '.join(STORED)}"
     )
 
 
@@ -99,7 +99,7 @@ def decode(value: Any) -> Any:
 def _made(name: str, given: dict[str, Any]) -> Any:
     """Make an object of a class in ``STORED`` from all of its fields."""
     if name not in STORED:
-        raise ValueError(f"the class {name!r} is not known; known are {', '.join(STORED)}")
+        raise ValueError(f"the class {name!r} is not known; known classes are {', '.join(STORED)}")
     cls = STORED[name]
     differ = given.keys() ^ {f.name for f in fields(cls)}
     if differ:

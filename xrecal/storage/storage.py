@@ -86,7 +86,7 @@ def save(
     overwrite : bool
         Whether to replace an existing file or store, once the new one is complete.
     zarr_format : {2, 3}, optional
-        Format of the Zarr store; by default that of the installed Zarr library.
+        Format of the Zarr store; by default the format of the installed Zarr library.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
 def block_sizes(
     sizes: Mapping[Hashable, int], bytes_each: int, most: int = BLOCK_BYTES
 ) -> dict[Hashable, int]:
-    """Return the sizes of blocks of locations of at most ``most`` bytes.
+    """Return the sizes of blocks of locations such that a block has at most ``most`` bytes.
 
     The function divides the first dimensions, and leaves the last dimensions whole if possible.
     """

@@ -77,7 +77,7 @@ def to_dataset(model: Fitted) -> xr.Dataset:
 
 
 def _owner(variables: Mapping[Hashable, FittedVariable], name: Hashable) -> Hashable:
-    """Return the variable that stores the past forecasts which several variables share."""
+    """Return the variable that stores the past forecasts of ``name``, which others may share."""
     return next((other for other in variables if other in variables[name].jointly), name)
 
 
@@ -163,15 +163,15 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
         raise UnreadableError(
-            f"{what} is not a model of xrecal: it holds {names:.200}; open what "
-            "model.save(path) wrote"
+            f"{what} is not a model of xrecal: it holds {names:.200}; open a "
+            "file or store that model.save(path) wrote"
         )
     schema = dataset.attrs[SCHEMA_ATTR]
     if not (isinstance(schema, (int, np.integer)) and schema == SCHEMA):
         raise UnreadableError(
             f"{what} has the layout {schema!s:.60}, written by "
-            f"{dataset.attrs.get('source')!s:.120}, but this xrecal {VERSION} reads the layout "
-            f"{SCHEMA} alone; fit and save the model again, "
+            f"{dataset.attrs.get('source')!s:.120}, but this xrecal {VERSION} reads only the "
+            f"layout {SCHEMA}; fit and save the model again, "
             "hindcast.recal.fit(observations).save(path, overwrite=True), or install the version "
             "of xrecal that wrote it"
         )

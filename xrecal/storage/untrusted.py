@@ -1,9 +1,9 @@
 """Safe opening of files from strangers: codecs are checked before anything is decoded.
 
-The metadata of a store name the codecs that turn its chunks into arrays. Some codecs run code from
-the chunks (``pickle``). So opening a store, which reads its coordinates, could run a program. This
-module first reads the metadata as plain JSON. It accepts only codecs and types of numbers and text,
-and only arrays of plausible sizes.
+The metadata of a store contain the names of the codecs that turn its chunks into arrays. Some
+codecs run code from the chunks (``pickle``). So opening a store, which reads its coordinates, could
+run a program. This module first reads the metadata as plain JSON. It accepts only known codecs,
+only numbers and text, and only arrays of plausible sizes.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def require_small(name: object, variable: xr.Variable) -> None:
     """Raise ValueError if a variable is too large to be read at opening."""
     if variable.nbytes > LIMIT_READ:
         raise ValueError(
-            f"{name!r}, which is read at once, claims {variable.nbytes} bytes, more than "
+            f"{name!r}, which is read at opening, claims {variable.nbytes} bytes, more than "
             f"{LIMIT_READ}"
         )
 
@@ -262,7 +262,7 @@ def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
             if str(name).removeprefix("numcodecs.") not in allowed.codecs:
                 raise ValueError(
                     f"is decoded by {name!r}, which is not a codec known to be safe: it might run "
-                    "code from the file; if you trust its author, open it with "
+                    "code from the file; if you trust the author of the file, open it with "
                     "other software and write it again, compressed by one of blosc, gzip and zstd"
                 )
         for options in (codec, codec.get("configuration") or {}):
@@ -342,7 +342,7 @@ def _require_chunk(chunks: Any, n_bytes: int) -> None:
     claimed = math.prod(_whole(n, 1) for n in chunks) * n_bytes
     if claimed > LIMIT_READ:
         raise ValueError(
-            f"has chunks of {claimed} bytes, more than {LIMIT_READ}; write it in smaller ones"
+            f"has chunks of {claimed} bytes, more than {LIMIT_READ}; write it in smaller chunks"
         )
 
 
