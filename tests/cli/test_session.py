@@ -30,7 +30,7 @@ HINTS = {
         lambda: HINDCAST.recal.fit(TRUTH.assign_attrs(units="degC"), CLIMATOLOGY)
     ),
     "fewer than --min-samples 60; pool neighbours or leads (--pool DIM,...), give more cases, or a "
-    "smaller --min-samples if so few are meant": (
+    "smaller --min-samples to fit with so few": (
         lambda: HINDCAST.recal.fit(TRUTH, CLIMATOLOGY, min_samples=60)
     ),
     "leave --condition-on out": (

@@ -108,7 +108,7 @@ def test_block_length_is_checked():
     for wrong in (0, 1.5, True, "auto"):
         with pytest.raises(ValueError, match=r"block_length must be a whole number .* got"):
             ENSEMBLE.recal.pit_test(TRUTH, block_length=wrong)
-        with pytest.raises(ValueError, match=r"block_length must be a whole number from 1 on, got"):
+        with pytest.raises(ValueError, match="block_length must be a whole number, at least"):
             xrecal.compare(ENSEMBLE, TRUTH, [xrecal.EMOS()], block_length=wrong)
     with pytest.raises(ValueError, match="give one of block_length and cluster"):
         xrecal.compare(ENSEMBLE, TRUTH, [xrecal.EMOS()], block_length=2, cluster="year")

@@ -204,13 +204,13 @@ def test_locations_have_numbers_of_their_own():
 def test_errors():
     with pytest.raises(ValueError, match="test is 'normal'; give one of"):
         ENSEMBLE.recal.skce_test(TRUTH, test="normal")
-    with pytest.raises(ValueError, match="n_resamples must be a whole number from 1 on, got 0"):
+    with pytest.raises(ValueError, match="n_resamples must be a whole number, at least 1, got 0"):
         ENSEMBLE.recal.skce_test(TRUTH, n_resamples=0)
     with pytest.raises(
         ValueError, match="block_length is for test='serial', 'wild' or 'block', not"
     ):
         ENSEMBLE.recal.skce_test(TRUTH, block_length=3)
-    with pytest.raises(ValueError, match=r"block_length must be .* from 2 on, got 1"):
+    with pytest.raises(ValueError, match=r"block_length must be .*, at least 2, got 1"):
         ENSEMBLE.recal.skce_test(TRUTH, test="block", block_length=1)
     with pytest.raises(ValueError, match=r"seed must be a whole number, got 0\.5"):
         ENSEMBLE.recal.skce_test(TRUTH, seed=0.5)

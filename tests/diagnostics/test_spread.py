@@ -93,5 +93,5 @@ def test_units():
 
 @pytest.mark.parametrize("bins", [0, 2.5, True, "3"])
 def test_bins_that_cannot_be(bins):
-    with pytest.raises(ValueError, match="bins must be a whole number from 1 on, got"):
+    with pytest.raises(ValueError, match="bins must be a whole number, at least 1, got"):
         ENSEMBLE.recal.spread_skill(TRUTH, bins=bins)

@@ -254,7 +254,7 @@ ERRORS = {
     ),
     "min_samples": (
         lambda: HINDCAST.recal.fit(TRUTH, PAPER, min_samples=1),
-        "min_samples must be a whole number from 2 on, got 1",
+        "min_samples must be a whole number, at least 2, got 1",
     ),
     "units": (
         lambda: HINDCAST.recal.fit((TRUTH - 273.15).assign_attrs(units="degC"), PAPER),

@@ -22,13 +22,13 @@ FEW_CASES = {
 @pytest.mark.parametrize("case", FEW_CASES)
 def test_what_would_give_more_cases(case):
     options, told = FEW_CASES[case]
-    told = f"{told} min_samples if so few are meant"
+    told = f"{told} min_samples to fit with so few"
     with pytest.raises(ValueError, match=rf"learn from, \d+ at most; give {re.escape(told)}$"):
         HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), **({"min_samples": MANY} | options))
 
 
 def test_one_location_has_none_to_pool():
-    with pytest.raises(ValueError, match="at most; give a smaller min_samples if so few are meant"):
+    with pytest.raises(ValueError, match="at most; give a smaller min_samples to fit with so few"):
         HINDCAST[..., 0, 0].recal.cross_validate(TRUTH[..., 0, 0], by="block", min_samples=MANY)
 
 

@@ -298,7 +298,7 @@ def _require_use_of(features: str | Sequence[str], methods: Mapping[str, Method]
 
 def _dependence(block_length: int | None, cluster: Cluster | None) -> Dependence:
     if block_length is not None and (not is_whole(block_length) or block_length < 1):
-        raise ValueError(f"block_length must be a whole number from 1 on, got {block_length!r}")
+        raise ValueError(f"block_length must be a whole number, at least 1, got {block_length!r}")
     if block_length is not None and cluster is not None:
         raise ValueError("give one of block_length and cluster, as each defines dependence")
     return Dependence(block_length, cluster)

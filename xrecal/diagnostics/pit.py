@@ -255,7 +255,8 @@ def pit_test(
     check_seed(seed)
     if block_length is not None and (not is_whole(block_length) or block_length < 1):
         raise ValueError(
-            f"block_length must be a whole number of cases from 1 on, or None, got {block_length!r}"
+            f"block_length must be a whole number of cases, at least 1, or None, got "
+            f"{block_length!r}"
         )
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     result = tested_pit(evidence, pit_of_cases(evidence, seed, augmented), block_length, seed)

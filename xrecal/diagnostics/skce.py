@@ -204,7 +204,7 @@ def skce_test(
     if test not in get_args(Test):
         raise ValueError(f"test is {test!r}; give one of {list(get_args(Test))}")
     if not is_whole(n_resamples) or n_resamples < 1:
-        raise ValueError(f"n_resamples must be a whole number from 1 on, got {n_resamples!r}")
+        raise ValueError(f"n_resamples must be a whole number, at least 1, got {n_resamples!r}")
     if block_length is not None:
         _check_block_length(test, block_length)
     check_seed(seed)
@@ -228,7 +228,7 @@ def _check_block_length(test: str, block_length: int) -> None:
     least = 2 if test == "block" else 1
     if not is_whole(block_length) or block_length < least:
         raise ValueError(
-            f"block_length must be a whole number of cases from {least} on, got {block_length!r}"
+            f"block_length must be a whole number of cases, at least {least}, got {block_length!r}"
         )
 
 

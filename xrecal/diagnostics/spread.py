@@ -94,7 +94,7 @@ def spread_skill(
     (0.43, 0.17)
     """
     if not is_whole(bins) or bins < 1:
-        raise ValueError(f"bins must be a whole number from 1 on, got {bins!r}")
+        raise ValueError(f"bins must be a whole number, at least 1, got {bins!r}")
     evidence = read_evidence(forecast, observations, dim, member_dim)
     form = evidence.form
     require_free(form.dims, [BIN])

@@ -30,7 +30,7 @@ def checked(
     if not is_method(method):
         refuse_settings(method, call)
     if not is_whole(min_samples) or min_samples < 2:
-        raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
+        raise ValueError(f"min_samples must be a whole number, at least 2, got {min_samples!r}")
     given = names_in(covariates)
     if condition_on is None and given and not (_is_open(method) or _names_some(method)):
         condition_on = given

@@ -401,7 +401,7 @@ def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> 
             Typed("pool", ...),
             "), give more cases, or a smaller ",
             Typed("min_samples"),
-            " if so few are meant",
+            " to fit with so few",
         )
     )
 

@@ -438,7 +438,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
                 more_cases(prepared.pairs, splits),
                 "a smaller ",
                 Typed("min_samples"),
-                " if so few are meant",
+                " to fit with so few",
             )
         )
     if few:

@@ -118,7 +118,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
     leads = Roles(skill).leads
     if len(leads) != 1:
         raise ValueError(
-            f"skill has {'no' if not leads else 'several'} lead dimension among "
+            f"skill has {'several lead dimensions' if leads else 'no lead dimension'} among "
             f"{list(skill.dims)} ({LEAD.usual}); name the dimension of leads: dim=..."
         )
     return leads[0]

@@ -115,7 +115,7 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
                 more_cases(pairs, splits),
                 "a smaller ",
                 Typed("min_samples"),
-                " if so few are meant",
+                " to fit with so few",
             )
         )
     first = next(i for i, step in enumerate(steps) if step.fits)

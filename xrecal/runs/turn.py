@@ -99,11 +99,11 @@ class Turn:
         date, models = stem_of(to), self.folder.models()
         kept = [stem for stem in models if stem <= date]
         if not kept:
-            first = f"from {models[0]} to {models[-1]}" if models else "none yet"
+            kept_now = f"models from {models[0]} to {models[-1]}" if models else "no model yet"
             raise ValueError(
                 Advice(
-                    f"no model of {shown(to)} or before is kept, and the kept models are "
-                    f"{first}; name a later date, or begin again in another ",
+                    f"no model of {shown(to)} or before is kept (the folder has {kept_now}); "
+                    "name a later date, or begin again in another ",
                     Typed("folder"),
                 )
             )
