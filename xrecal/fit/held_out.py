@@ -300,9 +300,9 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Return numbers of cases and of locations; they count in the order of the user's hindcast.
+        """Return the positions of cases and of locations in the user's hindcast.
 
-        The array with the numbers of cases is sorted by time.
+        The array of cases is sorted by time.
         """
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)

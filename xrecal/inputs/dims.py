@@ -138,8 +138,8 @@ def at_scalars(
 def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
     """Return the single label of forecasts for ``dim``.
 
-    For a dimension ``time``, the label is the single valid time of the forecasts if they have one,
-    and ``other`` has no coordinate ``valid_time``.
+    If ``other`` has no coordinate ``valid_time``, and the forecasts have a single one, the label
+    for a dimension ``time`` is this valid time.
     """
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim

@@ -117,11 +117,11 @@ class EMOS(Settings):
         if n_features:
             dims = {"feature": n_features}
             parameters["location_feature"] = Parameter(
-                "terms of the covariates in the location", True, dims=dims
+                "coefficients of the covariates in the location", True, dims=dims
             )
             if self.vary_spread:
                 parameters["spread_feature"] = Parameter(
-                    "terms of the covariates in the logarithm of the scale", dims=dims
+                    "coefficients of the covariates in the logarithm of the scale", dims=dims
                 )
         if self.bounds is not None:
             parameters["lower"] = Parameter("lower bound", True, within=ANY)

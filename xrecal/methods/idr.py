@@ -63,7 +63,7 @@ class IDR(Settings):
         return {
             "index": Parameter("index of each case", True, dims={"calibration": -1}),
             "index_coefficient": Parameter(
-                "intercept, slope and terms of the covariates in the index",
+                "intercept, slope and coefficients of the covariates in the index",
                 dims={"coefficient": 2 + n_features},
             ),
             **{

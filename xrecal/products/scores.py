@@ -303,7 +303,7 @@ class Verified(NamedTuple):
 
     source: Source
     observations: xr.DataArray | KnownName
-    """Observations; for held-out cases, the name by which their source knows the observations."""
+    """Observations; for held-out cases, the name under which ``source`` keeps them."""
 
     @property
     def levels(self) -> FloatArray | None:

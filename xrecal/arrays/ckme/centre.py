@@ -4,7 +4,8 @@ Each forecast has a centre c and a spread s. So each calibration case with the o
 error ``e = (y - c) / s``. The members of a new forecast x are ``c(x) + s(x) e`` for all these
 errors. All centres and spreads have the same form:
 
-    c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
+    c = a + b mean + sum g_k r_k
+    s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
 Here ``mean`` and v are mean and variance of the ensemble, and r_k are the covariates of the case.
 The fit learns the coefficients a, b, g_k, c0, d and h_k. If the errors are ratios of observation to

@@ -128,10 +128,10 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 
 @inner
 def _shares(signed: Any, root: Any, train: Any) -> Any:
-    """Return roots (k,) and shares (k,) of the training cases, and sums of weights (n_held,).
+    """Return square roots (k,) of the case weights, shares (k,), and sums of weights (n_held,).
 
-    The roots are the square roots of the case weights. The shares are the weights of the training
-    cases in climatology, in proportion to the case weights. For each row of ``signed``, the
+    Roots and shares are of the k training cases. The shares are the weights of these cases in
+    climatology, in proportion to the case weights. For each row of ``signed``, the
     function multiplies the signed weights by the roots and adds up the products. Up to a factor,
     this gives the sum of the signed weights of a held-out case.
     """

@@ -36,7 +36,7 @@ ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 trying ridges, the second for locating the best ridge, the third for forecasts."""
 
 LOOSEST = 0.03
-"""Upper limit of the tolerance for the mean residual of the diagonal, whatever the ridge."""
+"""Largest of these tolerances, however large the ridge is."""
 
 
 class LowRank:

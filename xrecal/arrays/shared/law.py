@@ -53,7 +53,7 @@ class SharedLaw(NamedTuple):
         return np.asarray(similar @ self.factors + self.average)
 
     def weights(self, placed: FloatArray) -> FloatArray:
-        """Return probabilities (n, J + 1) of the thresholds, for cases (n, d).
+        """Return the probability of each value of the grid (n, J + 1), for cases (n, d).
 
         Of all CDFs on the grid, the CDF of these probabilities is nearest to the signed CDF in L².
         If a coordinate of a case is NaN, the probabilities of the case are NaN.
