@@ -25,7 +25,7 @@ COUNTED = {
     "empty": "empty",
     "refused": "refused",
 }
-"""Fields of an outcome that count starts (except ``issued``), with the words to print."""
+"""Fields with a number of starts in an outcome, except ``issued``, and the words to print."""
 
 
 def _one_product(given: dict[str, Any]) -> None:
