@@ -159,7 +159,7 @@ def _scores(means: dict[str, Any], units: str) -> str:
     ),
 )
 def report(session: Session, folder: str, page: str, days: int) -> Result:
-    """Draw the last months of the cycle in FOLDER on PAGE (.pdf or .png).
+    """Draw a page about the last months of the cycle in FOLDER (PAGE: a .pdf or .png).
 
     The page shows scores and coverage by lead, the evidence of the monitor, and the status as text.
     """
