@@ -4,7 +4,8 @@ Each forecast has a centre c and a spread s. So each calibration case with the o
 error ``e = (y - c) / s``. The members of a new forecast x are ``c(x) + s(x) e`` for all these
 errors. All centres and spreads have the same form:
 
-    c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
+    c = a + b mean + sum g_k r_k
+    s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
 Here ``mean`` and v are mean and variance of the ensemble, and r_k are the covariates of the case.
 The fit learns the coefficients a, b, g_k, c0, d and h_k. If the errors are ratios of observation to
@@ -179,7 +180,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 
 def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """Return the lower and the upper bound; a bound is infinite if no observation lies on it."""
+    """Return the lower and the upper bound; infinite for a bound that no observation reaches."""
     return (
         low if (target <= low).any() else -np.inf,
         high if (target >= high).any() else np.inf,
@@ -187,7 +188,7 @@ def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
-    """Return the coefficients (4 + 2 k,) of a centre; fit it if ``known`` lacks it."""
+    """Return the coefficients (4 + 2 k,) of a centre; fit the centre if ``known`` lacks it."""
     code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
@@ -213,7 +214,10 @@ def fill_centres(
 
 @kernel
 def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
-    """Return the error of an observation in units of the spread, or infinity on a bound."""
+    """Return the error of an observation, in units of the spread.
+
+    The error is infinite if the observation lies on a bound.
+    """
     if y <= low:
         return -np.inf
     return np.inf if y >= high else (y - centre) / max(spread, SMALLEST_DIVISOR)
@@ -286,7 +290,7 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Write everything in ``targets`` except ``ranked``.
+    """Fill all arrays of ``targets`` except ``ranked``.
 
     Errors are in the order in which the fold lists its training cases. ``coefficients`` (F, S, c)
     holds the coefficients of the centre of each fold and support.
