@@ -238,7 +238,7 @@ def normal_log_score(
         shape = np.broadcast_shapes(y.shape, mu.shape[:-1])
     except ValueError:
         raise ValueError(
-            f"observations have shape {y.shape} but the forecasts {mu.shape[:-1]}; they must match"
+            f"observations have shape {y.shape}, forecasts have {mu.shape[:-1]}; they must match"
         ) from None
     density, point = np.full(shape, -np.inf), np.zeros(shape, dtype=np.bool_)  # log of the density
     for k in range(mu.shape[-1]):
