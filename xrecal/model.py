@@ -65,16 +65,17 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     ) -> Recalibrator:
         """Add cases to the model without a new fit.
 
-        Forecasts of the model then also use the new cases. If the weights of cases decrease
-        with age (half-life), age counts from the newest case. An update keeps everything that
+        Forecasts of the model then also use the new cases. If the weights of cases decrease with
+        age (half-life), age counts from the newest case. An update keeps everything that
         cross-validation has chosen: ridge, bandwidth, strength of covariates, support, centre,
-        half-life and bounds of a CKME, weights and tails of a LinearPool, and the places and leads
-        of a pooled fit. Methods without such choices become equal to a new fit to all cases, up to
-        rounding: EMOS, climatology, PIT, conformal margins, IDR except the coefficients of its
-        covariates, and the components of a LinearPool other than CKMEs and forests. EMOS in a
-        LinearPool equals a new fit only to about 1e-9, because of its optimiser. Cases may come one
-        at a time or many at once. Fit again from time to time, so that the choices use all cases.
-        An OnlinePool fits again by itself, and updates its weights after each case, in order.
+        half-life and bounds of a CKME, and weights and tails of a LinearPool. It also keeps the
+        places and leads of a pooled fit. A method without such choices becomes equal to a new fit
+        to all cases, up to rounding. These methods are EMOS, climatology, PIT, conformal margins,
+        IDR except the coefficients of its covariates, and the components of a LinearPool other than
+        CKMEs and forests. EMOS in a LinearPool equals a new fit only to about 1e-9, because of its
+        optimiser. Cases may come one at a time or many at once. Fit again from time to time, so
+        that the choices use all cases. An OnlinePool fits again by itself, and updates its weights
+        after each case, in order.
 
         You may pass cases again; the model recognises them by their labels. A case does not change
         if its new observation is missing, or equals the known observation. The model adds an
@@ -108,20 +109,21 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         Raises
         ------
         ValueError
-            If variables are recalibrated jointly and one of them is missing, if kind, units,
-            dimensions, labels, or pooled places or leads differ from those of the fit, or if a
-            feature of a new place is unknown.
+            If kind, units, dimensions, labels, or pooled places or leads differ from those of the
+            fit. If the fit recalibrates variables jointly, and one of them is missing. If a feature
+            of a new place is unknown.
 
         Warns
         -----
         UserWarning
-            If new cases of an OnlinePool are late, revised, in the future, or after a gap of weeks.
+            If new cases of an OnlinePool come late, have revised observations, have dates in the
+            future, or follow weeks without cases.
 
         Notes
         -----
         An update is cheap, except for EMOS. EMOS is fitted again to all cases, from the same
         initial values as in ``fit``, so the result does not depend on the order of updates. This
-        takes O(n) time for n cases at each location, and the model stores 2 n more numbers at each
+        takes O(n) time for n cases at each location, and the model stores 3 n more numbers at each
         location for this purpose.
 
         Examples

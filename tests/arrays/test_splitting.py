@@ -206,7 +206,7 @@ WRONG = {
         "days": np.arange(20),
     },
     "window is 0; give a whole number of cases": {"by": "rolling", "window": 0, "every": 5},
-    "the window is never full in 20 cases; give a shorter one": {
+    "the window is never full in 20 cases; give a shorter window": {
         "by": "rolling",
         "window": 20,
         "every": 5,

@@ -251,7 +251,9 @@ def test_forecasts_that_ended_long_ago_are_not_counted_as_thirty_starts(folder):
     assert done.data["missing_starts"][-1] == latest
     note = "no forecast for the latest 30 starts ("
     assert done.data["notes"][-1].startswith(note)
-    assert done.data["notes"][-1].endswith(f"{latest} the last), and perhaps for earlier starts")
+    assert done.data["notes"][-1].endswith(
+        f"{latest} the last), and perhaps none for earlier starts"
+    )
 
 
 def test_a_disk_without_room_is_refused_before_work(folder, monkeypatch):

@@ -69,7 +69,7 @@ def files(folder, kind):
 
 
 WARNED = {
-    "late": "came late; a late forecast comes from the model from before its start",
+    "late": "came late; a late forecast comes from a model without cases from after its start",
     "too_late": "too late to be issued, as all kept models know later observations",
     "early": "not issued yet, with a start in the future (now",
     "empty": "not issued, as all members are missing; give such forecasts again",

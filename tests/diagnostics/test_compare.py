@@ -332,7 +332,7 @@ def test_what_cannot_be_updated_is_refused_before_any_work(monkeypatch):
         raise AssertionError("worked")
 
     monkeypatch.setattr(importlib.import_module("xrecal.diagnostics.compare"), "Candidate", none)
-    with pytest.raises(ValueError, match="Final does not store its cases, so it cannot add others"):
+    with pytest.raises(ValueError, match="Final does not store its cases, so it cannot add"):
         validate([xrecal.EMOS(), Final()], **ROLLING, refit=12)
     with pytest.raises(ValueError, match="refit belongs to by='rolling', but by is 'year'"):
         validate([xrecal.EMOS()], by="year", refit=12)

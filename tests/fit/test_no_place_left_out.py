@@ -159,7 +159,7 @@ def test_cross_validation_is_the_fit_of_each_split(monkeypatch):
     ids=repr,
 )
 def test_what_has_no_sums_is_refused_with_what_to_type(method, message):
-    cases = "pool: 16 positions of 24 dates are 384 cases, but a fit compares at most 300 cases"
+    cases = "pool: 16 positions at 24 dates make 384 cases, but a fit compares at most 300 cases"
     with pytest.raises(ValueError, match=f"{cases} one by one, a comparison that .*{message}"):
         HINDCAST.recal.fit(TRUTH, method, pool="station")
     with pytest.raises(ValueError, match=r"one by one.*learning from 22 cases to predict"):

@@ -298,8 +298,8 @@ ERRORS = {
     ),
     "months": (
         NEW.assign_coords(lead=("lead", LEADS, {"units": "months"})),
-        "along 'lead' are numbers of months in forecast, but numbers of days in the model; give "
-        r"forecast leads of the type and unit of model.state\['lead'\]",
+        "along 'lead' are numbers of months in forecast, but numbers of days in the model; "
+        r"use the type and unit of model.state\['lead'\] for the leads of forecast",
     ),
     "another place": (NEW.isel(lead=1, lat=[0]), "differ along 'lat': 2 against 1 labels; sel"),
     "no place": (NEW.isel(lead=1, lat=0), r"it lacks \['lat'\]: apply the model to all positions"),

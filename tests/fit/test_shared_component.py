@@ -281,6 +281,7 @@ def test_plans_are_those_of_the_fits_at_each_place(model):
     assert part.seconds_per_location > 0
     assert model.plan(NEW, probe=True).largest.seconds_per_location > 0
     with pytest.raises(
-        ValueError, match=r"splits of a fit pooled over station.*leave out the argument by"
+        ValueError,
+        match=r"splits of a fit to many cases pooled over station.*leave out the argument by",
     ):
         xrecal.plan(HINDCAST, TRUTH, POOL, pool="station", by="block", probe=False)

@@ -202,7 +202,7 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         (lambda: issued().recal.summary(VERIFIED, "time"), "diagnostics need values that have an"),
         (lambda: issued().recal.skce(VERIFIED, "time"), "diagnostics need values that have an"),
         (lambda: drawn().recal.energy_score(VERIFIED), "scores of fields need values on a line"),
-        (lambda: ON_CIRCLE.recal.cross_validate(TRUTH), "only fit with CKME takes the circle into"),
+        (lambda: ON_CIRCLE.recal.cross_validate(TRUTH), "only a fit with CKME can use the circle"),
         (
             lambda: HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), period=360),
             "wind is recalibrated on a circle of period 360, which EMOS cannot do; take xrecal.CK",

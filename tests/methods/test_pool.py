@@ -108,8 +108,8 @@ def test_two_methods_of_one_class_have_labels_of_their_own():
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ((), "one or more settings"),
-        ((xrecal.CKME(support="observations"), "EMOS"), "one or more settings"),
+        ((), "one or more methods"),
+        ((xrecal.CKME(support="observations"), "EMOS"), "one or more methods"),
         ((xrecal.LinearPool(),), "none of them a pool"),
         ((xrecal.EMOS(), xrecal.EMOS()), "must differ"),
         (

@@ -258,7 +258,7 @@ def test_a_method_with_its_own_refit():
             {"by": "rolling", "every": 1, "refit": "x"},
             "refit is 'x', which is not a length of time",
         ),
-        ({**ROLLING, "min_samples": 23}, "no fit has min_samples=23 cases to learn from"),
+        ({**ROLLING, "min_samples": 23}, "no fit has min_samples=23 training cases"),
     ],
 )
 def test_errors(options, message):

@@ -186,7 +186,7 @@ def test_blocks_are_proven_before_the_result_is_put_in_place(tmp_path):
 
     with run_.alone():
         told = (
-            r"1 blocks in .*a.nc.partial are not as they were written \(2 of 3 blocks are finished"
+            r"1 blocks in .*a.nc.partial changed after being written \(2 of 3 blocks are finished"
         )
         with pytest.raises(RunError, match=told):
             write_in_blocks(dataset, run_, spoiling)

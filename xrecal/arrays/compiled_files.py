@@ -173,7 +173,7 @@ def _note(error: OSError) -> None:
         CompiledFiles.error = error
         warnings.warn(
             f"compiled code could not be kept in {error.filename}: {error.strerror}. So each "
-            f"process compiles it anew for some seconds; set {FOLDER} to a writable folder.",
+            f"process needs some seconds to compile it anew; set {FOLDER} to a writable folder.",
             stacklevel=2,
         )
 

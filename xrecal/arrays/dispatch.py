@@ -1,4 +1,4 @@
-"""Table of the modules of public functions, for each array library (NumPy or CuPy).
+"""Table that gives the module of each public function, for NumPy and for CuPy arrays.
 
 The type of the arrays in a call selects the function. CuPy arrays are on a device (GPU), and NumPy
 arrays are on the host (CPU). This module moves no array between host and device. It imports CuPy
@@ -92,8 +92,8 @@ _FOR_DEVICES = {
     "device.ensembles": "squared_energy_distance",
     "kernels.kernel": "features",
 }
-"""Functions for arrays on a device (GPU), in each module. These functions fit and apply the
-CKME."""
+"""Functions for arrays on a device (GPU), in each module. They fit and apply the CKME, or compute
+its distances and features."""
 
 
 def _by_name(modules: dict[str, str]) -> dict[str, str]:

@@ -17,8 +17,8 @@ SHARE = 0.7
 """Highest frequency of slow waves, divided by a frequency that :func:`block_lengths` defines."""
 
 CAUTION = 0.5
-"""Number of standard errors that :func:`block_lengths` adds to an autocorrelation. An estimate that
-is too small does more harm than one that is too large."""
+"""Number of standard errors that :func:`block_lengths` adds to an autocorrelation. Too small an
+autocorrelation does more harm than too large an autocorrelation."""
 
 LARGEST = 0.995
 """:func:`block_lengths` replaces larger autocorrelations by this value."""
@@ -102,10 +102,10 @@ def rotations(rng: np.random.Generator, n_resamples: int, n_waves: int) -> Float
 
 
 def dates_of(known: npt.NDArray[np.bool_], simultaneous: int) -> IntArray:
-    """Return the number of the date of each known case; ``known`` (n,) marks known cases.
+    """Return the index of the date of each known case; ``known`` (n,) marks known cases.
 
     ``simultaneous`` is the number of successive cases with the same date. Only dates with known
-    cases get a number; the numbers start at 0.
+    cases get an index; the first index is 0.
     """
     date = np.flatnonzero(known) // simultaneous
     return np.unique(date, return_inverse=True)[1].astype(np.int64)

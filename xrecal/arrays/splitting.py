@@ -201,10 +201,10 @@ def replay(
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        Time at which the observation of each case becomes known. This time is given as the position
-        of the first case that is issued later; cases are in order of time. The position is greater
-        than the position of the case itself, and n or more if the observation never becomes known.
-        If a case has k parts, such as leads, each part has a position of its own.
+        Time at which the observation of each case becomes known, as the position of the first case
+        issued after this time. Cases are in order of time. The position is greater than the
+        position of the case itself; it is n or more if the observation never becomes known. If a
+        case has k parts, such as leads, each part has a position of its own.
     rolling : Rolling
         Schedule of updates and fits. A fit learns from the window; the updates that follow learn
         from cases that become known after the fit.
@@ -254,7 +254,7 @@ def replay(
 
 
 def _years(n: int, year: IntArray | None) -> IntArray:
-    """Return the number, from 0, of the year of each case (n,)."""
+    """Return the index of the year of each case (n,), from 0."""
     if year is None:
         raise ValueError(
             Advice(
@@ -276,7 +276,7 @@ def _years(n: int, year: IntArray | None) -> IntArray:
 
 
 def _blocks(n: int, blocks: int) -> IntArray:
-    """Return the number, from 0, of the part of each case (n,).
+    """Return the index of the part of each case (n,), from 0.
 
     The ``blocks`` parts are contiguous and of equal size.
     """
@@ -296,7 +296,7 @@ def _refits(
     blocks: int,
     name: str = "every",
 ) -> IntArray:
-    """Return the fit that predicts each case (n,), as a number from 0; -1 before the first fit."""
+    """Return the index of the fit that predicts each case (n,), from 0; -1 before the first fit."""
     if every is None:
         raise ValueError(
             Advice(
@@ -314,7 +314,7 @@ def _refits(
     else:
         full = reach.position - reach.position[:1] >= reach.length - ROUNDING
         if not full.any():
-            raise ValueError(f"the window is never full in {n} cases; give a shorter one")
+            raise ValueError(f"the window is never full in {n} cases; give a shorter window")
         start = int(full.argmax())
     since = step.position - step.position[start]
     fit = np.floor((since + ROUNDING) / step.length)
@@ -327,7 +327,7 @@ def _refits(
 def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
     """Return the distance (n,) of each case to the nearest of the cases ``held``.
 
-    Positions (n,) ascend.
+    The positions (n,) of all cases are in ascending order.
     """
     case = np.arange(position.size)
     # Compare each case with the held-out cases before and after it: the nearer one decides.

@@ -11,7 +11,7 @@ covariates if there are some."""
 
 RIDGE_EDGE = 4
 """The best ridge is the smallest or the largest ridge that the fit tried. If it is the largest
-(1), forecasts have almost no skill."""
+ridge, 1, forecasts have almost no skill."""
 
 INVALID = 8
 """The fit left out cases with infinite values, negative weights or negative scales."""

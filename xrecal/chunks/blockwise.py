@@ -1,4 +1,4 @@
-"""Threads and errors of tasks, checks of chunks, and checks for arrays on a GPU."""
+"""Limit the threads of tasks, report their errors, and check chunks and arrays on a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xrecal.arrays.dispatch import is_on_device, namespace
 from .malloc import keep_freed_memory
 
 _lock = threading.Lock()
-"""Lock for changes of the number of BLAS threads of this process, and of the variables below."""
+"""Lock to hold while the number of BLAS threads, or one of the variables below, changes."""
 
 _tasks_running = 0
 

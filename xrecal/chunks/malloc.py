@@ -11,16 +11,17 @@ TRIMMED_BY_DASK = "65536"
 KEPT_BYTES = 128 * 2**20
 """Bytes of freed memory that malloc keeps at the end of each heap (its memory for one thread)."""
 MAPPED_BYTES = 32 * 2**20
-"""Pieces of memory of at least this many bytes still return to the system as soon as freed."""
+"""Freed pieces of memory of at least this many bytes still return to the system at once."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 def keep_freed_memory() -> None:
-    """Let malloc of the GNU C library keep freed memory, in a worker with Dask's own limit.
+    """Let malloc of the GNU C library keep freed memory in a Dask worker.
 
-    With Dask's limit, the memory of each matrix of a fit returns to the system at once when freed.
-    The next matrix needs new pages, each with a page fault. These faults take much of the time of a
-    recalibration with hundreds of cases. If the user has set a limit, this limit stays.
+    Dask limits the freed memory that malloc keeps. With this limit, the memory of each matrix of a
+    fit returns to the system as soon as it is freed. The next matrix needs new pages, each with a
+    page fault. These faults take much of the time of a recalibration with hundreds of cases. If the
+    user has set a limit, this limit stays.
     """
     limits = [os.environ.get(f"MALLOC_{name}_THRESHOLD_") for name in ("TRIM", "MMAP")]
     if sys.platform != "linux" or limits != [TRIMMED_BY_DASK, None]:

@@ -55,7 +55,7 @@ def over_cases(
 
 @dataclass(frozen=True)
 class _OverCases:
-    """Task that reshapes arrays (L, *shape) to (L, n), and calls a function with these."""
+    """Task that reshapes arrays (L, *shape) to (L, n), and then calls a function with them."""
 
     function: Callable[..., Any]
     shape: tuple[int, ...]

@@ -42,9 +42,9 @@ class Progress:
         self.printed: float | None = None
         """Time of the last line or bar."""
         self.levels: list[list[int]] = []
-        """Number of finished steps, and of all steps, in each loop; outermost loop first."""
+        """For each loop, outermost first: number of finished steps, and number of all steps."""
         self._told = 0.0
-        """Largest share so far. The display keeps it while a further loop in a step starts at 0."""
+        """Largest share so far; the display never falls below it when another loop starts at 0."""
         self._lock = Lock()
 
     def share(self) -> str:

@@ -42,8 +42,8 @@ EACH = "xrecal_each"
 """Core dimension that represents all dimensions in ``each`` of :func:`run`, as one axis."""
 
 OF_PLACE = "of_place"
-"""Groups have names with this beginning if their arrays are small: some values for each place.
-These arrays are never on a GPU."""
+"""Beginning of the names of groups whose arrays are small, with some values for each place. These
+arrays are never on a GPU."""
 
 INSIDE = "inside"
 """Argument of a task on overlapping chunks: a mask of the positions that need results."""
@@ -80,10 +80,10 @@ def run(
         ``EACH`` must be the first core dimension. Arrays without ``EACH`` have none of these
         dimensions. Dask may have several chunks along ``each``.
     windows : mapping of hashable to int, optional
-        First core dimensions of all arrays and results, with the odd width of the window along
-        each dimension. If Dask has several chunks along such a dimension, each chunk also
-        gets half a window from its neighbours on every side. The task then gets a mask ``inside``
-        of the positions (n,) that need results.
+        Width of the window, an odd number of positions, along each dimension in this mapping. These
+        dimensions are the first core dimensions of all arrays and results. If Dask has several
+        chunks along such a dimension, each chunk also gets half a window from its neighbours on
+        every side. The task then gets a mask ``inside`` of the positions (n,) that need results.
 
     Raises
     ------
@@ -206,8 +206,8 @@ def labels_for_messages(
 ) -> dict[Hashable, xr.DataArray]:
     """Return the labels along each looped dimension, or positions if there are no labels.
 
-    Each task gets the labels of its chunk, so that an error can name them. It does not get the
-    labels of other chunks, which would make the graph large. Without Dask the result is empty.
+    Each task gets the labels of its chunk, so that an error can name them. It gets no labels of
+    other chunks, because they would make the graph large. Without Dask the result is empty.
     """
     if not any(map(is_lazy, arrays)):
         return {}
@@ -232,11 +232,11 @@ def of_each_chunk(
     dtype: npt.DTypeLike,
     passed: Sequence[Any] = (),
 ) -> Any:
-    """Return a Dask array with the results of a call for each chunk.
+    """Return a Dask array with the results of calling a task on each chunk.
 
     The array has the looped dimensions, and then the dimensions ``new``. Along the dimensions
-    ``over`` it has one entry per chunk. The call also gets the objects in ``passed``, once these
-    are computed.
+    ``over``, the array has one entry per chunk. The call also gets the objects in ``passed``, once
+    these are computed.
     """
     import dask.array
 
@@ -383,7 +383,7 @@ def _range(dim: Hashable, labels: Any) -> str:
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
-    """Return an array without axes for an object that all places share; a sequence is one entry."""
+    """Return an array without axes that holds one object, even a sequence, for all places."""
     array = np.empty((), dtype=object)
     array[()] = value
     return array

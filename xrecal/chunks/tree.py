@@ -89,7 +89,7 @@ def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
 
 
 def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
-    """Return the joined chunks of an array of objects, as one Delayed; each task joins a few.
+    """Join the chunks of an array of objects into one Delayed; each task joins a few chunks.
 
     The function writes the graph directly, because a Delayed for each join would gather the whole
     graph each time. It does not optimise the graph, because an optimised task would have
@@ -121,7 +121,7 @@ def _pieces(
 
 
 def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
-    """Return arrays that Dask reads again after ``before``, so that none stays in memory."""
+    """Return arrays that Dask reads again after ``before``, so that they do not stay in memory."""
     from dask.base import is_dask_collection
 
     lazy = [value for value in before if is_dask_collection(value)]

@@ -52,10 +52,10 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     ),
     option(
         "--by",
-        "Cases held out together: a fifth (block), a year (year), a fifth predicted from earlier "
-        "cases only (retrospective), or the cases up to the next fit (see --every), also predicted "
-        "from earlier cases only (rolling). Or the rows of the table: a dimension of places or "
-        "leads, or season. Or both a split and rows, as in year,season.",
+        "Split of the cases: block (hold out a fifth at a time), year (hold out a year at a time), "
+        "retrospective (predict each fifth except the first from earlier cases only), or rolling "
+        "(predict the cases up to the next fit from earlier cases only; see --every). Or rows of "
+        "the table: a dimension of places or leads, or season. Or a split and rows: year,season.",
         "SPLIT|DIM|season,...",
         like=xrecal.compare,
         callback=values.names,

@@ -25,7 +25,7 @@ COUNTED = {
     "empty": "empty",
     "refused": "refused",
 }
-"""Fields of an outcome that count starts (except ``issued``), with the words to print."""
+"""Fields with a number of starts in an outcome, except ``issued``, and the words to print."""
 
 
 def _one_product(given: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ def _scores(means: dict[str, Any], units: str) -> str:
     ),
 )
 def report(session: Session, folder: str, page: str, days: int) -> Result:
-    """Draw the last months of the cycle in FOLDER on PAGE (.pdf or .png).
+    """Draw a page about the last months of the cycle in FOLDER (PAGE: a .pdf or .png).
 
     The page shows scores and coverage by lead, the evidence of the monitor, and the status as text.
     """

@@ -19,8 +19,8 @@ from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
-"""Names of a count in JSON and in text, and a limit, for each variable that describes forecasts
-(novelty, or probability beyond the record). The count is the number of values above the limit."""
+"""For each variable that describes forecasts (novelty, or probability beyond the record): names in
+JSON and in text of the number of values above a limit; and this limit."""
 
 
 TABLE = dict(sorted(diagnostics.SCORES.items()))

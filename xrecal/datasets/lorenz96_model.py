@@ -1,10 +1,10 @@
 """Lorenz-96 systems: the two-scale truth and the one-scale model that forecasts it.
 
-The truth [1]_ has slow variables X_k, k = 1..K, on a ring; J fast variables Y_j drive each of them.
-The fast variables form a second ring. The forecast model [2]_ knows only X. A polynomial in X_k,
-fitted to a part of the truth, replaces the subgrid tendency, the effect of the fast variables on
-X_k. So forecasts from perfect initial states have errors, too. Variables are dimensionless; one
-time unit is five days of the atmosphere.
+The truth [1]_ has slow variables X_k, k = 1..K, on a ring; J fast variables Y_j drive each slow
+variable. The fast variables form a second ring. The forecast model [2]_ knows only X. The effect of
+the fast variables on X_k is the subgrid tendency. The model replaces it by a polynomial in X_k,
+fitted to a part of the truth. So forecasts from perfect initial states have errors, too. Variables
+are dimensionless; one time unit corresponds to five days of the atmosphere.
 
 References
 ----------

@@ -108,11 +108,11 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
     contains interannual variability. Lead times in the files are the middles of days (0.5, 1.5, ...
     days); the function rounds them down to 0, 1, ... days. Each forecast gets the observed index of
     its day ``init + lead``. If a date occurs twice in the observations, the first observation
-    counts. The result is NaN for a day that the observations lack. It is also NaN if the absolute
-    value is 999 or more, which marks a missing observation. The files belong to the repository
-    climpred-data, MIT licence [3]_. pooch downloads the files to the folder ``tutorial`` of the
-    user's cache, or of ``XRECAL_CACHE_DIR``. Every call checks the MD5 sums of the files, and
-    downloads a file again only if its sum differs.
+    counts. The result is NaN for a day that the observations lack. It is also NaN if the
+    observation has an absolute value of 999 or more, which marks a missing value. The files belong
+    to the repository climpred-data, MIT licence [3]_. pooch downloads the files to the folder
+    ``tutorial`` of the user's cache, or of ``XRECAL_CACHE_DIR``. Every call checks the MD5 sums of
+    the files, and downloads a file again only if its sum differs.
 
     References
     ----------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""The text names an error of the mean or variance of the PIT if this error exceeds that many
+"""The text names an error of the mean or variance of the PIT if the error exceeds this number of
 standard errors."""
 
 

@@ -126,8 +126,8 @@ def compare(
     sequential : bool
         True adds e-values: evidence that you may look at after every case. E-values need forecasts
         whose fits learned only from earlier cases. So pass ``forecast``, or use ``by``
-        "retrospective" or "rolling". Then ``gap`` must cover the cases that have not verified when
-        a forecast is issued.
+        "retrospective" or "rolling". With such a split, ``gap`` must cover the cases that have not
+        verified when a forecast is issued.
     progress : bool
         See ``hindcast.recal.fit``.
 
@@ -140,10 +140,10 @@ def compare(
         CRPS; ``pit_p_value``, the p-value of the PIT test; ``skce`` and ``skce_p_value``, the
         squared kernel calibration error and its p-value (computed from 200 quantiles of each
         recalibrated forecast, but from the members of raw forecasts); ``pit_mean``, the mean PIT,
-        below 0.5 if forecasts are too high; ``pit_variance``, the mean square of PIT - 0.5 divided
-        by that of calibrated forecasts, above 1 if forecasts are too narrow; ``pit_block_length``
-        and ``skce_block_length``, the number of successive cases that count as one in these tests;
-        ``n_cases``, the number of cases scored.
+        below 0.5 if forecasts are too high; ``pit_variance``, 12 times the mean of (PIT - 0.5)²,
+        which is 1 for calibrated forecasts and above 1 if forecasts are too narrow;
+        ``pit_block_length`` and ``skce_block_length``, the number of successive cases that count as
+        one in these tests; ``n_cases``, the number of cases scored.
 
         Over ``method``: ``fit_seconds`` and ``apply_seconds``, the elapsed time in seconds of
         fitting and of forecasting for all locations. The sum of both times includes scores and

@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
 def evidence_of(
     distribution: Distribution, observations: FloatArray, cases: IntArray, *location: IntArray
 ) -> tuple[FloatArray, ...]:
-    """Return the CRPS (L, T), the PIT (L, T) and k quantiles (L, T, k) of each forecast."""
+    """Return CRPS (L, T), PIT (L, T) and k quantiles (L, T, k), for L places and T cases."""
     return (
         *crps_of(distribution, observations),
         *pit_of(distribution, observations, cases, *location, seed=SEED),

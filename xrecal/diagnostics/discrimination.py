@@ -274,9 +274,9 @@ def generalised_discrimination(
     Dataset
         Over locations: ``discrimination`` in [0, 1], the share of pairs in the right order (1 is
         perfect, ½ is no discrimination); its standard error ``discrimination_error``; ``n_cases``
-        and ``status``. Pairs are any two cases with different observations. The order of a pair is
-        right if the case with the larger forecast has the larger observation. The result is lazy if
-        an input is lazy.
+        and ``status``. A pair is any two cases with different observations. Its order is right if
+        the case with the larger forecast has the larger observation. The result is lazy if an input
+        is lazy.
 
     Raises
     ------

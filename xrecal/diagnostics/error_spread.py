@@ -18,7 +18,7 @@ ERROR_SPREAD = Score("error_spread", "error-spread score", AS_ISSUED)
 
 
 def error_spread_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
-    """Compute error-spread scores (L, T)."""
+    """Compute error-spread scores (L, T), for L places and T cases."""
     from xrecal.arrays import error_spread as of_moments
 
     moments = distribution.mean(), distribution.std(), distribution.skewness()

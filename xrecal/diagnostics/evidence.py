@@ -61,7 +61,7 @@ class Evidence:
 
     pairs: Pairs
     dims: tuple[Hashable, ...]
-    """Dimensions of the cases; computation along the last one is the fastest."""
+    """Dimensions of the cases; computation along the last dimension is the fastest."""
     attrs: Mapping[Any, Any] = field(default_factory=dict)
     """Attributes of the forecast that the user gave."""
 
@@ -328,7 +328,7 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 
 def clusters_along(obj: xr.DataArray, time: Hashable, cluster: str | None) -> IntArray | None:
-    """Return the number of the year or season of each date, or None if ``cluster`` is None."""
+    """Return the index of the year or season of each date, or None if ``cluster`` is None."""
     return None if cluster is None else clusters_of_cases(case_axis(obj, time), cluster)
 
 
@@ -343,7 +343,7 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
 def flag_events(
     result: xr.Dataset, happened: xr.DataArray, dims: Sequence[Hashable], edges: Hashable = None
 ) -> xr.Dataset:
-    """Mark in the status of a result if an event happened in none or all of the cases.
+    """Mark a result, in its status, if an event happened in none or in all of the cases.
 
     Parameters
     ----------

@@ -82,12 +82,12 @@ def coverage(
     Coverage can be right on average, but wrong given the forecast; ``dependence`` and
     :func:`skce_test` show such errors. An interval of rain that ends at zero contains a larger
     share of the observations than its level. An interval from few members contains a smaller share,
-    because it cannot pass the outermost members: 46, 73 and 82 % for 10 exchangeable members at
-    levels of 50, 80 and 90 %. If a forecast consists of quantiles, the results of an interval are
-    NaN if an end is outside the levels of the quantiles. An end between two levels is replaced by
-    the quantile of the nearest level, as in ``.recal.quantile``. So choose intervals whose ends are
-    among the levels. The cost is O(m) for each forecast of m members, and O(n²) for the dependence
-    of n cases.
+    because it cannot extend beyond the outermost members: 46, 73 and 82 % for 10 exchangeable
+    members at levels of 50, 80 and 90 %. If a forecast consists of quantiles, the results of an
+    interval are NaN if an end is outside the levels of the quantiles. An end between two levels is
+    replaced by the quantile of the nearest level, as in ``.recal.quantile``. So choose intervals
+    whose ends are among the levels. The cost is O(m) for each forecast of m members, and O(n²) for
+    the dependence of n cases.
 
     References
     ----------

@@ -16,9 +16,10 @@ from xrecal.inputs.verification import read_verified
 def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) -> xr.DataArray:
     """Return the number of cases between issue and verification of a forecast, for each lead.
 
-    This number, the lag, follows from the labels: it is the smallest h for which, for all t, case
-    t - h had verified when case t was issued. A lead without a unit is a number of cases. If
-    forecasts have no leads, the lag is 1: each forecast verifies before the next one is issued.
+    This number, the lag, follows from the labels. It is the smallest h such that, whenever a case
+    is issued, the case h positions before it has verified. A lead without a unit is a number of
+    cases. If forecasts have no leads, the lag is 1: each forecast verifies before the next one is
+    issued.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
 
 
 def _cases_between(issued: Any, verified: Any) -> int:
-    """Return the smallest h for which, for all t, case t - h has verified when case t is issued.
+    """Return the smallest h for which case t - h has always verified when case t is issued.
 
     ``issued`` and ``verified`` (n,) are the dates of issue and of verification of the cases.
     """

@@ -62,7 +62,7 @@ def monitor(
     dim : hashable or sequence of hashable, optional
         The calibration dimension (time, init, ...). If not given, xrecal recognises it. You may add
         dimensions of locations: the result is then the mean e-value of these locations, which is
-        evidence on the whole region.
+        evidence against the forecasts of the whole region.
     alpha : float
         Number in (0, 1). For calibrated forecasts, the probability of an alarm before the next
         restart is at most ``alpha``, however late this restart is.

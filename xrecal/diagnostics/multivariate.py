@@ -88,9 +88,9 @@ def energy_score(
     ------
     ValueError
         If dimensions, labels or units of the inputs do not match, or if Dask has a field in several
-        chunks. Also if the forecast has no joint distribution of places: quantiles, normal
-        distributions, and weights that differ between places have none. Then make members with
-        ``model.members(forecast, n, coherence=...)``.
+        chunks. Also if the forecast consists of quantiles or normal distributions, or has weights
+        that differ between places: these have no joint distribution of places. Then make members
+        with ``model.members(forecast, n, coherence=...)``.
 
     Notes
     -----

@@ -63,7 +63,7 @@ def _some_untested(data: xr.Dataset) -> bool:
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Return the number of rejections, adjusted for the number of tests, and the number of tests.
+    """Return the number of rejections by adjusted p-values, and the number of tests.
 
     A p-value of NaN does not count as a test.
     """

@@ -101,8 +101,8 @@ def pit(
     outside the range of the members has a PIT of 0 or 1, so a small ensemble fails the test even if
     its members are exchangeable with the observation: see ``augmented``. For a forecast of
     quantiles, the PIT is a random number between the two levels whose quantiles enclose the
-    observation. Below all quantiles, the lower of these levels is 0; above all quantiles, the upper
-    level is 1. So the PIT of exact quantiles is uniform, even with few levels.
+    observation. If the observation is below all quantiles, the lower level is 0; if it is above all
+    quantiles, the upper level is 1. So the PIT of exact quantiles is uniform, even with few levels.
 
     References
     ----------
@@ -220,8 +220,9 @@ def pit_test(
     forecast, observations, dim, augmented, seed, member_dim
         See :func:`pit_histogram`.
     block_length : int, optional
-        Number of successive cases, or of dates with several cases, that count as one. With 1, all
-        cases count as independent. With None, the test estimates the number from the data.
+        Number of successive cases that count as one, or of successive dates if a date has several
+        cases. With 1, all cases count as independent. With None, the test estimates the number from
+        the data.
 
     Returns
     -------

@@ -46,7 +46,7 @@ PINBALL = Score("quantile_score", "quantile (pinball) score")
 def quantile_scores_of(
     distribution: Distribution, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Compute quantile scores (L, T, k) at k levels."""
+    """Compute quantile scores (L, T, k) of L places and T cases at k levels."""
     from xrecal.arrays.scores.quantile_scores import quantile_score as of_quantiles
 
     return (of_quantiles(observations, distribution.quantile(levels), levels),)

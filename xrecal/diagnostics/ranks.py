@@ -136,7 +136,7 @@ def rank_of(
     *location: IntArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Return ranks (L, T) among members; random numbers, as in ``pit_of``, rank equal values."""
+    """Return ranks (L, T) of observations; random numbers, as in ``pit_of``, order equal values."""
     from xrecal.arrays.calibration.ranks import observation_ranks
 
     uniform = uniform_of(seed, cases, location)

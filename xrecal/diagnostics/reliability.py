@@ -104,13 +104,13 @@ def reliability(
     Returns
     -------
     Dataset
-        Over cases, locations and ``threshold`` (if there are several): ``probability``, as issued,
-        and ``conditional_probability``, the probability of the event given the issued probability,
-        in [0, 1]. This conditional probability comes from isotonic regression of events on issued
-        probabilities. Plotted against ``probability``, it gives the reliability diagram. Over
-        locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
-        ``uncertainty``, three parts >= 0; ``n_cases`` and ``status``. The result is lazy if an
-        input is lazy.
+        Over cases, locations and ``threshold`` (if there are several): ``probability``, the issued
+        probability, and ``conditional_probability``, the probability of the event given the issued
+        probability, in [0, 1]. This conditional probability comes from isotonic regression of
+        events on issued probabilities. Plotted against ``probability``, it gives the reliability
+        diagram. Over locations and threshold: ``brier_score``, which is ``miscalibration`` -
+        ``discrimination`` + ``uncertainty``, three parts >= 0; ``n_cases`` and ``status``. The
+        result is lazy if an input is lazy.
 
     Raises
     ------
@@ -192,12 +192,12 @@ def quantile_reliability(
     -------
     Dataset
         Over cases, locations and ``quantile`` (if there are several levels): ``forecast_quantile``,
-        as issued, and ``conditional_quantile``, the quantile of the observations given the issued
-        quantile, by isotonic quantile regression; both in the unit of the variable. Over locations
-        and ``quantile``: ``below``, the share of observations at or below the issued quantile;
-        ``quantile_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``,
-        three parts >= 0 in the unit of the variable; ``n_cases`` and ``status``. The result is
-        lazy if an input is lazy.
+        the issued quantile, and ``conditional_quantile``, the quantile of the observations given
+        the issued quantile, by isotonic quantile regression; both in the unit of the variable. Over
+        locations and ``quantile``: ``below``, the share of observations at or below the issued
+        quantile; ``quantile_score``, which is ``miscalibration`` - ``discrimination`` +
+        ``uncertainty``, three parts >= 0 in the unit of the variable; ``n_cases`` and ``status``.
+        The result is lazy if an input is lazy.
 
     Raises
     ------

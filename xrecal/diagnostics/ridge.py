@@ -53,8 +53,8 @@ def ridge_curve(
     -------
     Dataset
         Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable.
-        With ``CKME(loss="laplace")``, it is the mean held-out Laplace-kernel loss, without a unit.
-        Each ridge has its best bandwidth, support and strength of covariates. Over locations:
+        With ``CKME(loss="laplace")``, ``loss`` is the mean held-out Laplace-kernel loss, without a
+        unit. Each ridge has its best bandwidth, support and strength of covariates. Over locations:
         ``chosen_ridge``, which may lie between two ridges of the curve; ``n_cases`` and the
         ``status`` of the fit. Loss and ridge are NaN with fewer than ``min_samples`` cases. The
         result is lazy if an input is lazy.
@@ -69,7 +69,7 @@ def ridge_curve(
     Notes
     -----
     If the curve is flat, the ridge hardly matters. If the loss falls towards large ridges, the
-    forecast has almost no skill. The cost is several times that of a fit.
+    forecast has almost no skill. The cost is several times the cost of a fit.
 
     Examples
     --------

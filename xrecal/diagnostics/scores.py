@@ -21,7 +21,7 @@ Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 def quantile_crps_of(
     distribution: Distribution, observations: FloatArray, emphasis: str
 ) -> tuple[FloatArray, ...]:
-    """Compute the CRPS (L, T) with more weight on some levels of quantiles."""
+    """Compute the CRPS (L, T), for L places and T cases, with more weight on some levels."""
     return (distribution.quantile_weighted_crps(observations, emphasis),)
 
 

@@ -26,8 +26,8 @@ def sequential_evidence(
     Parameters
     ----------
     kept_of : mapping from label to tuple of DataArray
-        Quantiles of equal probability of the forecasts of each method, in memory. The tuple of the
-        first label also has the observations.
+        For each method, quantiles of equal probability of its forecasts, in memory. The tuple of
+        the first label also has the observations.
     references : sequence of str
         Labels of the reference methods.
     dim : hashable

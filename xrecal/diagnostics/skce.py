@@ -115,19 +115,20 @@ def skce_test(
         Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
         Method that estimates the distribution of the SKCE for calibrated forecasts. "bootstrap"
-        resamples cases [1]_. "wild" gives cases random signs; below 100 cases, its share of false
-        rejections is closer to the level of the test than that of "bootstrap". "serial" is for
-        cases that depend on each other: the slow cosine waves in the series of cases show how
-        uncertain their mean is. "montecarlo" draws observations from the forecasts; it is right for
-        any number of cases. "block" is for very many cases: it computes an estimate for each block
-        of cases, and assumes that the mean of these estimates is normally distributed.
+        resamples cases [1]_. "wild" gives cases random signs; with fewer than 100 cases, its share
+        of false rejections is closer to the level of the test than the share of "bootstrap" is.
+        "serial" is for cases that depend on each other: the slow cosine waves in the series of
+        cases show how uncertain the mean over the cases is. "montecarlo" draws observations from
+        the forecasts; it is right for any number of cases. "block" is for very many cases: it
+        computes an estimate for each block of cases, and assumes that the mean of these estimates
+        is normally distributed.
     n_resamples : int
         Number of resamples; "block" ignores it.
     block_length : int, optional
-        For "serial": number of successive cases, or of dates with several cases, that count as one;
-        estimated from the data if not given. For "wild": number of successive cases that share a
-        random sign; 1 if not given. For "block": number of cases of each block; the square root of
-        the number of cases if not given.
+        For "serial": number of successive cases that count as one, or of successive dates if a date
+        has several cases; estimated from the data if not given. For "wild": number of successive
+        cases that share a random sign; 1 if not given. For "block": number of cases of each block;
+        the square root of the number of cases if not given.
     augmented : bool
         True adds each observation to the ensemble of its case. The test is then exact if members
         and observation are exchangeable. This is only for plain ensembles. With False, the test
@@ -164,8 +165,8 @@ def skce_test(
     With the Energy Distance Kernel k on forecasts and a Laplace kernel l on observations, the SKCE
     is the mean over pairs of cases of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i,
     Z_j) + E l(Z_i, Z_j))` [2]_. Here, :math:`P_i` is the forecast of case i, :math:`y_i` is its
-    observation, and :math:`Z_i \sim P_i`. Bandwidths are median distances; "montecarlo" takes the
-    median distance of observations drawn from the forecasts.
+    observation, and :math:`Z_i` is a random draw from :math:`P_i`. Bandwidths are median distances;
+    "montecarlo" takes the median distance of observations drawn from the forecasts.
 
     All tests assume independent cases, except "serial", and "wild" with a ``block_length`` above 1.
     If successive cases depend on each other, tests that assume independence reject too often, and a

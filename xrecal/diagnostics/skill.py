@@ -202,7 +202,7 @@ def skill(
 
 
 def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
-    """Return attributes: name and unit of the score, and source of the reference."""
+    """Return attributes: name and unit of the score, and method of the reference."""
     name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
     name = "score" if name is None else name
     return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
@@ -225,7 +225,7 @@ AS_ISSUED = "forecasts as issued"
 
 
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
-    """Return an attribute that names the source of the scored forecasts, if it is known."""
+    """Return an attribute with the method that made the scored forecasts, if it is known."""
     history = str(scores.attrs.get("history", ""))
     made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
     if not made and history.startswith("xrecal: "):  # scores computed here from other data

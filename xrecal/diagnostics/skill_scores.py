@@ -77,13 +77,12 @@ def brier_skill_score(
 
     Notes
     -----
-    The default reference is computed from the observations that it predicts. So its score is lower
-    (better), by a share of about 1/n for n cases, than the score of a climatology that is known
+    The default reference is computed from the observations that it predicts. So, with n cases, its
+    score is lower (better) by a share of about 1/n than the score of a climatology that is known
     when forecasts are issued [1]_. If cases come from many places, the default reference is the
     share at each place, so a forecast that knows only the climate has no skill. With few members,
-    the Brier score is too high;
-    ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` estimates
-    the skill of infinitely many members.
+    the Brier score is too high; ``xrecal.skill(forecast.recal.brier_score(observations, threshold,
+    fair=True), ...)`` estimates the skill of infinitely many members.
 
     References
     ----------
@@ -208,7 +207,7 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Return the RPS of ``probabilities``; if None, of the share of cases in each category.
+    """Return the RPS of ``probabilities``; None means the share of cases in each category.
 
     RPS is the ranked probability score. If ``of_levels`` is True, the edges are quantiles of the
     climatology, and the probabilities are the differences between the levels of these quantiles.
@@ -258,7 +257,7 @@ def _with_ties(
 def _brier_of_probability(
     events: Events, probability: float | None, evidence: Evidence
 ) -> xr.DataArray:
-    """Compute Brier scores of a probability; if None, of the share of cases with the event."""
+    """Compute Brier scores of a probability; None means the share of cases with the event."""
     above = None
     if probability is not None:
         if np.ndim(probability) or np.asarray(probability).dtype.kind not in "iuf":
@@ -280,7 +279,7 @@ def _told(reference: object) -> dict[str, str]:
 
 
 def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:
-    """Return squared differences of events and a probability (default: share of these cases)."""
+    """Return squared differences of events and a probability; None means the share of events."""
     if above is None:
         above = events.known.astype(np.float64).mean(evidence.dims_of_climate)
     return ((events.known - above) ** 2).astype(events.probability.dtype)

@@ -40,7 +40,7 @@ def spread_skill(
     bins: int = 5,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Compute bias, RMSE and spread over all cases, and over groups of cases of similar spread.
+    r"""Compute bias, RMSE and spread over all cases, and in groups of cases with similar spread.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def spread_skill(
     Returns
     -------
     Dataset
-        Each location has, in the unit of the variable: ``bias``, the mean of the forecast mean
-        minus the observation; its standard error ``bias_error``, which allows for autocorrelation
-        and counts each date once; ``rmse``, the root mean square error of the forecast mean; and
-        ``spread``, the root of the mean variance. Numbers without a unit are ``ratio``, ``n_cases``
-        and ``status``. ``ratio`` is ``spread`` / ``rmse``: 1 if forecasts are calibrated, less if
-        they are overconfident. Each group of cases has ``spread_of_bin``, ``rmse_of_bin`` and
-        ``n_in_bin``, over locations and ``spread_bin``. The first group has the smallest spread.
-        The result is lazy if an input is lazy.
+        Over locations, in the unit of the variable: ``bias``, the mean error (forecast mean minus
+        observation); ``bias_error``, the standard error of the bias, which allows for
+        autocorrelation and counts each date once; ``rmse``, the root mean square error of the
+        forecast mean; ``spread``, the root of the mean variance. Over locations, without a unit:
+        ``ratio``, ``n_cases`` and ``status``. ``ratio`` is ``spread`` / ``rmse``: 1 if forecasts
+        are calibrated, less if they are overconfident. Over locations and groups of cases
+        (``spread_bin``): ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. The first group has
+        the smallest spread. The result is lazy if an input is lazy.
 
     Raises
     ------
@@ -78,9 +78,9 @@ def spread_skill(
 
     Notes
     -----
-    The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, because
-    the mean of m members is uncertain. The variance of other forecasts does not change. The cost is
-    O(m) for each forecast of m members.
+    For plain ensembles of m members, the function multiplies the variance by
+    :math:`(m+1)/(m-1)` [1]_, because the mean of m members is uncertain. It does not change the
+    variance of other forecasts. The cost is O(m) for each forecast of m members.
 
     References
     ----------

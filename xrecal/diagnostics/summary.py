@@ -161,8 +161,9 @@ def summary(
         ends of the interval); ``pit_p_value``; ``skce`` and ``skce_p_value``; ``pit_block_length``
         and ``skce_block_length``, the number of successive cases that a test for dependent cases
         counts as one; ``n_cases`` and ``status`` of the SKCE test. If there are too few cases, a
-        p-value is NaN, and the table shows a question mark. Dependent cases count as fewer cases.
-        The result is lazy if an input is lazy; a computed result prints as a table.
+        p-value is NaN, and the table shows a question mark. For this limit, dependent cases count
+        as a smaller number of independent cases. The result is lazy if an input is lazy; a computed
+        result prints as a table.
 
     Raises
     ------
@@ -175,8 +176,8 @@ def summary(
     See :func:`crps`, :func:`spread_skill`, :func:`coverage`, :func:`pit_test` and
     :func:`skce_test`. The tests treat members as the only possible values. So the tests reject
     small ensembles even if members and observation are exchangeable; ``augmented=True`` avoids
-    this. In small ensembles, intervals also contain a smaller share of the observations than their
-    level.
+    this. For small ensembles, the share of the observations inside an interval is also smaller than
+    the level of the interval.
 
     Examples
     --------

@@ -84,9 +84,9 @@ def tercile_summary(
         The lower and the upper tercile, in the unit of the variable. A DataArray has a dimension of
         size 2 that the forecast lacks. It may vary with location, date or part of the year, such as
         ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given, the edges are
-        the terciles of ``observations`` at each location over all cases; that is right if all cases
-        are of one season of the year. Leave ``edges`` out if the forecast consists of probabilities
-        of categories: it then has its own edges.
+        the terciles of ``observations`` at each location over all cases; this choice is right if
+        all cases are of one season of the year. Leave ``edges`` out if the forecast consists of
+        probabilities of categories: it then has its own edges.
     fair : bool
         If members are exchangeable, True estimates the scores of an infinite ensemble. This is only
         for plain ensembles.
@@ -107,9 +107,10 @@ def tercile_summary(
         skill of the forecasts against odds of one third for each category, with its standard error
         ``rpss_error`` and the ``p_value`` of equal scores; ``n_cases``; ``status``, which reports
         if a category happened in none of the cases. The result is lazy if an input is lazy. In
-        three situations, ``rpss`` instead compares with the shares of these cases in the
-        categories: if ``edges`` are not given, if both edges are equal, or if at least 5 % of the
-        observations equal an edge (a dry season). Climatology then has a skill of 0.
+        three situations, ``rpss`` compares forecasts not with odds of one third, but with the share
+        of these cases in each category: if ``edges`` are not given, if both edges are equal, or if
+        at least 5 % of the observations equal an edge (a dry season). Climatology then has a skill
+        of 0.
 
     Raises
     ------
@@ -218,7 +219,7 @@ def _in_category(events: Events) -> xr.DataArray:
 def _ranked(
     evidence: Evidence, events: Events, fair: bool, odds: Sequence[float] | None
 ) -> dict[str, xr.DataArray]:
-    """Return the mean RPS, and the skill against odds or against the shares of these cases."""
+    """Return the mean RPS, and the skill against ``odds``; if None, against observed shares."""
     scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
     others = ranked_reference(events, odds, evidence, of_levels=True)
     found = skill_of(scores, others, evidence)

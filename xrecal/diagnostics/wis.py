@@ -24,7 +24,7 @@ HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
 def wis_of(
     distribution: Distribution, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Compute weighted interval scores (L, T)."""
+    """Compute weighted interval scores (L, T) of T forecasts at each of L locations."""
     quantiles = distribution.quantile(levels)
     return (arrays.weighted_interval_score(observations, quantiles, levels),)
 
@@ -36,7 +36,7 @@ def quantile_wis_of(
     chosen: IntArray,
     all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Compute weighted interval scores (L, T) of the issued quantiles at positions ``chosen`` (k,).
+    """Compute weighted interval scores (L, T) of k issued quantiles, at positions ``chosen`` (k,).
 
     ``all_chosen`` is true if ``chosen`` has the positions of all levels. A forecast that lacks some
     quantiles then gets the score of its other quantiles, if these contain the median and are
@@ -82,8 +82,9 @@ def wis(
     DataArray or Dataset
         Score >= 0 of each case in the unit of the variable, with the same dimensions as the result
         of ``crps``; smaller is better. It is NaN if the observation or a quantile at one of the
-        ``levels`` is missing. But without ``levels``, a forecast that lacks some quantiles gets the
-        score of its other quantiles, if these contain the median and are symmetric about it.
+        ``levels`` is missing. There is an exception if you do not give ``levels``: a forecast that
+        lacks some quantiles then gets the score of its other quantiles, if these contain the median
+        and are symmetric about it.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class Order:
 
     @property
     def slots(self) -> IntArray:
-        """(t,) position of each added case in an array of the stored and then the new cases."""
+        """(t,) position of each added case in an array of stored cases, followed by new cases."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 

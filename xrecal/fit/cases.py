@@ -63,8 +63,8 @@ def cases_of(
     forecasts : mapping
         Parts of the forecasts (L, n, m) by name, such as members and weights.
     observed : mapping
-        Observations (L, n) by number: first of the variable itself, then of each variable that is
-        recalibrated jointly with this variable.
+        Observations (L, n) by number of the variable: 0 for the variable itself, then 1, 2, ... for
+        variables that are recalibrated jointly with it.
     covariates : mapping
         Covariates (L, n) by name.
     axis : CaseAxis
@@ -198,7 +198,7 @@ def kept_of(state: Named) -> Kept:
 def without_unseen(
     parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return new forecasts (L, T, m) with NaN for values far beyond all that the fit has seen.
+    """Return new forecasts (L, T, m) with NaN for values far beyond all values seen by the fit.
 
     The function checks each forecast alone, so other forecasts of the call do not affect it.
     Arrays on a GPU stay unchanged.

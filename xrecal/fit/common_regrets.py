@@ -167,7 +167,7 @@ def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
 
 
 def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
-    """Return one object for each chunk, with the arrays of its places that are in the sample."""
+    """Return one object for each chunk, with the arrays of the sampled places of the chunk."""
     arrays, core = arrays_of(given)
     require_one_side(_sampled, arrays, FIRST_PASS)
     args = xr.align(*map(labelled, arrays), join="exact", copy=False)

@@ -1,4 +1,4 @@
-"""Covariates of a method: the covariates that the user names, or else all that the user gives."""
+"""Covariates of a method: covariates that the user names, or all covariates that the user gives."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ def fit(
     min_samples : int
         Least number of complete cases. Locations with fewer complete cases get NaN and a status.
     progress : bool
-        Whether to show progress on standard error if the work takes more than 3 s: as a bar on a
-        terminal and in a notebook, elsewhere as a line every 10 s at first, later less often.
+        Whether to show progress on standard error if the work takes more than 3 s. A terminal or a
+        notebook shows a bar. Elsewhere a line appears every 10 s at first, later less often.
 
     Returns
     -------
@@ -169,12 +169,12 @@ def fit(
     not cases. With windows the fitted state stores a case once for every window that contains its
     location.
 
-    If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
-    as far as its record determines these. The fit learns the errors around the centre, in units of
-    the spread, from all places together. These errors depend on the shape of the forecast, on
-    covariates, and on coordinates of the places (latitude, longitude, height, lead). Hindcast and
-    observations may have several Dask chunks along cases and places. The members of the result are
-    200 quantiles of equal mass. They lie within the range of the errors, so there are no tails.
+    If places share a CKME fitted to more than 1500 cases, each place has a centre and a spread of
+    its own, as far as its record determines these. The fit learns the errors around the centre, in
+    units of the spread, from all places together. These errors depend on the shape of the forecast,
+    on covariates, and on coordinates of the places (latitude, longitude, height, lead). Hindcast
+    and observations may have several Dask chunks along cases and places. The members of the result
+    are 200 quantiles of equal mass. They lie within the range of the errors, so there are no tails.
     The same model also recalibrates forecasts at places that were not in the hindcast, if the
     forecast has their coordinates. The array ``record`` of the state describes the record of each
     place: long enough, shorter than ``min_samples``, missing, or unlike all others. A record unlike
@@ -302,7 +302,7 @@ def pair_hindcast(
     """
     require_distances(form, name="hindcast")
     if form.period is not None and method.variables is None:
-        refuse_circular(form.period, form.name, "only fit with CKME takes the circle into account")
+        refuse_circular(form.period, form.name, "only a fit with CKME can use the circle")
     return to_learn_from(pair_cases(form, observed, dim, name="hindcast"))
 
 

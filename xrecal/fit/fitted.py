@@ -68,7 +68,7 @@ class FittedVariable:
     jointly: tuple[Hashable, ...] = ()
     """Names of the variables that are recalibrated jointly, including this variable."""
     selected: Places | None = None
-    """Positions of the fits in the whole model, by dimension; None if no fits were selected.
+    """Positions of the selected fits in the whole model, by dimension; None without a selection.
 
     Files with models do not have this field.
     """
@@ -107,7 +107,7 @@ class FittedVariable:
 
     @property
     def observed(self) -> xr.DataArray:
-        """Known observations (..., case) of each fit; for a shared fit, of all places."""
+        """Known observations (..., case) of each fit; of all places if the fit is shared."""
         observed = self.state["observations"]
         if not self.method.by_sums:
             return observed
@@ -205,7 +205,7 @@ class Fitted:
 
     @explained("model.as_numpy")
     def as_numpy(self) -> Self:
-        """Return a model with its state in NumPy arrays; a state on the GPU is copied.
+        """Return a model with its state in NumPy arrays; copy a state from the GPU.
 
         Examples
         --------

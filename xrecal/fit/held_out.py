@@ -142,7 +142,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """Number (in order of time) of the first case that is issued once each observation is known.
+    """For each observation: position, in order of time, of the first case issued once it is known.
 
     None unless the model learns from cases as they verify.
     """
@@ -258,8 +258,8 @@ class HeldOut:
         """Return the cases from which places choose the settings of a fit together.
 
         The function leaves out a training case if its distance in time to a predicted case is at
-        most the longest lead, because both may have the same observation. If the model learns from
-        cases as they verify, the function instead keeps all training cases. But it replaces
+        most the longest lead, because both cases may have the same observation. If the model learns
+        from cases as they verify, the function instead keeps all training cases. But it replaces
         observations by NaN if they are still unknown when the first predicted case is issued.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim

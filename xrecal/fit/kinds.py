@@ -62,10 +62,10 @@ class Together:
     dims: tuple[Hashable, ...]
     """Dimensions of the places that choose together."""
     order: IntArray
-    """(P,) numbers of the places, in the order in which the sample takes places"""
+    """(P,) positions of the P places, in the order in which the sample takes places"""
     sizes: tuple[int, ...]
     lead: int | None
-    """Position of the dimension of leads among these dimensions; None without leads"""
+    """Position of the dimension of leads among ``dims``; None without leads"""
 
     def among(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Return the number of the kind of each place, and a mask of the sampled places.

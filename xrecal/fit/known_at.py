@@ -48,8 +48,8 @@ def known_at(
     -------
     DataArray
         A covariate for ``fit`` and ``apply``, along the starts of the forecast and the places of
-        the observations. It is NaN if no observation is known, or if the last known observation is
-        missing. It is lazy if observations are lazy.
+        the observations. It is NaN if no observation is known, or if the observation of the last
+        known date is missing. It is lazy if observations are lazy.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | Non
 
 
 def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
-    """Return the position of the last date with a known observation at each start, or -1.
+    """Return, for each start, the position of the last date with a known observation, or -1.
 
     ``dates`` must be in ascending order.
 
@@ -123,6 +123,6 @@ def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntAr
     if kinds[0] != kinds[1] or axes[0] is None or axes[1] is None or axes[1].days is None:
         raise ValueError(
             f"observations have labels of the kind {kinds[0]}, forecast starts of the kind "
-            f"{kinds[1]}; give both dates of one calendar"
+            f"{kinds[1]}; use one calendar for both"
         )
     return last_known(axes[0], axes[1].days, delay).reshape(starts.shape)

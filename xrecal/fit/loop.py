@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
 """Names of facts about the cases of a round, which a reduction may need: observations (L, T),
-numbers of the cases in the order of time (L, T), raw forecasts (L, T, m), and training observations
+positions of the cases in order of time (L, T), raw forecasts (L, T, m), and training observations
 (L, N) of the location itself."""
 
 
 class Fold(NamedTuple):
     """A method, its training cases, and the cases to predict.
 
-    ``train`` and ``test`` are numbers of cases in the order of time, or of dates if cases are
-    pooled.
+    ``train`` and ``test`` are positions of cases in the order of time. If cases are pooled, they
+    are positions of dates instead.
     """
 
     method: Method
@@ -84,8 +84,8 @@ class Wanted:
 
     reduction: Callable[..., tuple[FloatArray, ...]]
     takes: tuple[KnownName | int, ...]
-    """Arguments that the reduction takes after the distributions: names of facts, or numbers of
-    arrays among the extras."""
+    """Arguments that the reduction takes after the distributions: names of facts, or positions
+    of arrays among the extras."""
     sizes: tuple[tuple[int, ...], ...]
     """Lengths of the last axes of each result."""
     dtypes: tuple[npt.DTypeLike, ...]
@@ -119,8 +119,8 @@ class _Block(NamedTuple):
     served: Cases
     """(B t, n) cases at the t places that each fit forecasts"""
     known: tuple[FloatArray, FloatArray] | None
-    """Two arrays, for training cases and for served cases. They have the number (in order of time)
-    of the first case that is issued once the observation of each case is known."""
+    """For each training case, and for each served case: position, in order of time, of the first
+    case that is issued once the observation of the training or served case is known."""
     extras: Named
     """(B t, n, ...) further inputs of the reduction"""
     choices: Mapping[int, Named]
@@ -132,7 +132,7 @@ class LoopTask:
     """Task that runs the loop on a chunk of locations and returns a reduction of its predictions.
 
     Each fit gets only the cases of its round, so no choice of a method can depend on other cases.
-    Distances are computed among all cases together, so other cases affect only the rounding of
+    The task computes distances among all cases together, so other cases affect only the rounding of
     distances. Arrays of pooled cases are (L, pooled dimensions, n, ...). Each fit joins the pooled
     positions date by date, as ``fit`` does. So a held-out date is held out at all pooled positions.
     """
@@ -205,7 +205,7 @@ class LoopTask:
         choices: Mapping[int, Named],
         inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
-        """Yield the cases of some fits at a time, so few that copies need only a fixed memory."""
+        """Yield the cases of a few fits at a time, so that copies fit into a fixed memory."""
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -353,7 +353,7 @@ class LoopTask:
         )
 
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
-        """Return results (B t, T, ...) for the T cases that a round predicts at t places per fit.
+        """Return results (B t, T, ...) for T cases at each of t places of B fits.
 
         The function computes the weights of some fits at a time. If one fit has many forecasts, the
         function computes the weights of some of these forecasts at a time.

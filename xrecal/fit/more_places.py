@@ -133,8 +133,8 @@ def _usual_records(
 ) -> dict[Hashable, xr.DataArray]:
     """Return the stored covariates, filled at new places, which have no cases yet.
 
-    At a new place the first two values are the ends of the range over all places, and all other
-    values are the median over all places.
+    At a new place, the first two cases get the ends of the range of the covariate over all places.
+    All other cases get the median over all places.
     """
     component = component_of_all(fitted.method)
     names = as_shared(component.method).breakable

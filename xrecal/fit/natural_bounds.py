@@ -31,7 +31,7 @@ _WITH_SIGN = ("standard_name", "long_name", "cell_methods")
 
 
 def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
-    """Return why a variable cannot be negative; None if it can be negative or this is unknown.
+    """Return why a variable is never negative; None if it may be negative, or if this is unknown.
 
     Parameters
     ----------

@@ -175,8 +175,8 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
     gap = float(after.min() - last) if after.size else 0.0
     if gap > max(LONG, MANY_STEPS * usual):
         yield (
-            f"{gap:.0f} days without a case come before {text_of(label[new][0])}; for experts "
-            "that learn from the last cases, these are the cases before the gap"
+            f"{gap:.0f} days without a case come before {text_of(label[new][0])}; experts that "
+            "learn from the last cases thus learn from the cases before the gap"
         )
 
 

@@ -59,8 +59,8 @@ def status_of_forecasts(
 ) -> xr.DataArray | None:
     """Return the bits of the replaced covariates of each forecast; None if this fit replaces none.
 
-    The result has the locations of the fit. It also has each dimension in ``each``, such as starts,
-    that some covariate has. It has no labels.
+    The result has the locations of the fit, and no labels. It also has the dimensions in ``each``,
+    such as starts, that at least one covariate has.
     """
     bits = replaceable(fitted)
     if not bits:
@@ -114,8 +114,8 @@ def warn_of_replaced(
         then = then if name == "forecast" else "count as missing"
         warn_once(
             f"covariates of {name} are unlike those of the fit, and {then}: "
-            f"{'; '.join(texts[:SHOWN])}{more}. Give them in the unit and from the source of the "
-            "hindcast, or fit with a hindcast that has such values"
+            f"{'; '.join(texts[:SHOWN])}{more}. Give them in the same unit and from the same "
+            "data source as in the hindcast, or fit with a hindcast that has such values"
         )
 
 

@@ -306,7 +306,7 @@ def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str
             f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
             f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}{units[0]}; it was fitted on "
             f"{fitted_leads[0]} to {fitted_leads[-1]}{units[1]}: select these leads, "
-            f"{name}.sel({lead}=model.state[{lead!r}]), or fit again to all"
+            f"{name}.sel({lead}=model.state[{lead!r}]), or fit again to all leads"
         )
 
 
@@ -329,8 +329,8 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
         for leads in both
     ]
     raise ValueError(
-        f"leads along {lead!r} are {kinds[0]} in {name}, but {kinds[1]} in the model; give "
-        f"{name} leads of the type and unit of model.state[{label!r}]"
+        f"leads along {lead!r} are {kinds[0]} in {name}, but {kinds[1]} in the model; use "
+        f"the type and unit of model.state[{label!r}] for the leads of {name}"
     )
 
 

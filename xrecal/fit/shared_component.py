@@ -37,7 +37,7 @@ class Sharing(NamedTuple):
     features: FloatArray
     """(P, k) features of P places; row i has the k features of the place with number i"""
     order: IntArray
-    """(P,) indexes that sort arrays (P, ...) of places as the fit learns the places"""
+    """(P,) indexes that put arrays (P, ...) of places in the order of the places in the fit"""
     numbers: IntArray
     """(P,) number of the place at each index of arrays (P, ...) of places"""
     sizes: Mapping[Hashable, int]
@@ -49,7 +49,7 @@ class Sharing(NamedTuple):
 def sharing(
     method: Method, pairs: Pairs, pool: Pool, n_dates: int, choose: Choose
 ) -> tuple[Method, Sharing]:
-    """Return the method of pools for a number of dates, and facts about their shared component."""
+    """Return the method of pools for ``n_dates`` dates, and facts about their shared component."""
     whole = in_one_order(pool, pairs.form)
     assert method.shared_by_places is not None
     shared, _ = shared_method(method.shared_by_places, pairs, whole)

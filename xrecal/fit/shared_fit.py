@@ -241,7 +241,7 @@ def arrays_of_fits(fits: Named) -> Named:
 
 
 class PassesOverChunks:
-    """Runs passes over the chunks of one location: immediately in memory, or as tasks of Dask.
+    """Engine that runs passes over the chunks of one location: at once, or as tasks of Dask.
 
     ``usual`` (1, p, 8) has 8 usual values, such as the median, of each of p covariates. By default
     the object computes them from all chunks.

@@ -57,7 +57,7 @@ def require_splits(method: Method, pairs: Pairs) -> None:
     pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(
-            f"{type(method).__name__}, {pool} of many cases, keeps learning from all places at "
+            f"{type(method).__name__} with many cases, {pool}, keeps learning from all places at "
             "once, which splits do not support; leave pool out, use xrecal.LinearPool(), or update "
             "day by day: model.apply(forecast), then model.update(forecast, observations)"
         )

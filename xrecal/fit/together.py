@@ -28,8 +28,8 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest weight of the joint evidence, as a number of cases, when a place mixes its own evidence
-with the joint evidence."""
+"""Largest number of cases that the joint evidence may count as, when a place mixes it with its own
+evidence."""
 
 TOTAL = "total"
 """Name of the array with the number of cases of all places of a kind. The number is 0 if the search

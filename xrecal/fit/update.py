@@ -81,7 +81,7 @@ def require_updates(method: Method) -> None:
     """Raise ValueError for a method that does not support updates."""
     if not method.updates:
         raise ValueError(
-            f"{type(method).__name__} does not store its cases, so it cannot add others; "
+            f"{type(method).__name__} does not store its cases, so it cannot add new cases; "
             "fit again to all cases: hindcast.recal.fit(observations, model.method)"
         )
 

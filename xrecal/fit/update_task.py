@@ -154,7 +154,7 @@ class UpdateTask:
         return enters, (enters & there).sum(-1) - lost.sum(-1)
 
     def _moved(self, slots: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Convert positions (L, ...) before the join to positions after it; -1 (no case) stays."""
+        """Convert ``slots`` (L, ...) to positions of cases after the join; -1 (no case) stays."""
         place = namespace(slots).asarray(np.argsort(self.order.order))
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved

@@ -52,8 +52,8 @@ def write(
     Returns
     -------
     DataFrame
-        Rows of the table. Quantiles do not decrease with the level: where they would, xrecal raises
-        the quantile of the higher level to that of the lower level. Missing values have no row.
+        Rows of the table. If a quantile is smaller than the quantile of a lower level, xrecal
+        raises it to the quantile of the lower level. Missing values have no row.
 
     Raises
     ------

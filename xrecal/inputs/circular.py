@@ -35,7 +35,7 @@ def refuse_circular(period: float | None, name: Hashable, what: str) -> None:
     if period is not None:
         raise ValueError(
             f"{name!r} is circular (period {period:g}), and {what}; its "
-            "forecasts have members, a mean direction, a standard deviation and a CRPS"
+            "forecasts have only members, mean direction, standard deviation and CRPS"
         )
 
 

@@ -87,7 +87,7 @@ def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
     what = f"the covariate {name!r}"
     forms = read_forms(value, name=what)
     if len(forms) > 1:
-        raise ValueError(f"{what} holds the forecasts {list(forms)}; give each under its own name")
+        raise ValueError(f"{what} holds the forecasts {list(forms)}; pass each as a covariate")
     form = next(iter(forms.values())).broadcast()
     whole = form.roles.obj
     if "period" in whole.attrs or PERIOD in whole.attrs:

@@ -215,7 +215,7 @@ def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool
         f"the covariate {wanted!r}{of_spread if wanted.endswith(SPREAD) else ''} is not known for "
         f"{name}, whose coordinates are {sorted(map(str, form.loc.coords))}; pass "
         f"covariates={{{wanted!r}: DataArray}} or add a coordinate of that name"
-        + ("" if fitting else "; apply(..., missing_covariates='without') does without it")
+        + ("" if fitting else "; apply(..., missing_covariates='without') leaves it out")
     )
 
 

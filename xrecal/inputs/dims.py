@@ -67,7 +67,7 @@ def _type_of(index: Any) -> str:
 def _one_type(dim: Hashable) -> str:
     """Return advice, for a message, on labels that are text or have two types."""
     return (
-        f"; give both labels of one type. For text or Python's dates use observations."
+        f"; use one type of labels for both. For text or Python's dates use observations."
         f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
         f"a date use xarray.decode_cf, and for another calendar use "
         f"observations.convert_calendar(..., dim={dim!r})"
@@ -89,7 +89,7 @@ def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
                 f"assign_coords({dim}=observations.{dim} + np.timedelta64({hours:.0f}, 'h'))"
             )
         if apart.size:
-            return f"; they differ by {what} alone: if they mean the same, give both equal labels"
+            return f"; they differ by {what} alone: if they mean the same, use equal labels"
     return ""
 
 
@@ -230,7 +230,7 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
 
 
 def _at_labels_of(name: str, dim: Hashable) -> str:
-    """Return the argument, as text, that selects or assigns the labels of an object."""
+    """Return, as text, the argument of ``sel`` or ``assign_coords`` for the labels of an object."""
     plain = isinstance(dim, str) and dim.isidentifier() and not iskeyword(dim)
     if plain and not hasattr(xr.DataArray, str(dim)) and not hasattr(xr.Dataset, str(dim)):
         return f"{dim}={name}.{dim}"

@@ -159,7 +159,7 @@ def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
 def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
     """Raise ValueError if finite weights in memory have an infinite sum.
 
-    Divided by such a sum, all weights would be 0.
+    Division by such a sum would turn all weights into 0.
     """
     values = weights.data
     if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.floating):

@@ -123,8 +123,8 @@ class Form:
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
         """Return labels for n members, by name of their dimension; {} if members have no labels.
 
-        If the forecast has n members, the function returns their labels, otherwise n successive
-        numbers with the attributes of their labels.
+        If the forecast has n members, the function returns their labels. Otherwise it returns n
+        successive numbers, with the attributes of the labels of the forecast.
         """
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
@@ -385,10 +385,10 @@ def numbers_of(
     """Return arrays of numbers that identify forecasts.
 
     The first array has the number of each case along ``dim``. There is a further array for each
-    location dimension; the sum of these arrays is the number of a location. The arrays are short,
-    so tasks get few values even for many locations. The numbers run along the dimensions of
-    locations, in the order of the names of the dimensions. If given, ``places`` has the positions
-    of the forecasts among all places of the model, and the numbers count all of these places.
+    location dimension. The number of a location is the sum of its entries in these further arrays.
+    The arrays are short, so tasks get few values even for many locations. The numbers count the
+    locations along the dimensions, which are sorted by name. If given, ``places`` has the positions
+    of the forecasts among all places of the model; the numbers then count all places of the model.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -429,9 +429,9 @@ def task_parts(
 ) -> dict[str, xr.DataArray]:
     """Return the parts of a forecast for tasks: ``core`` dimensions last, under their new names.
 
-    The function adds no missing dimension of ``loops`` to a part. Otherwise levels of quantiles,
-    repeated for every case of a large forecast, would fill the memory. Tasks broadcast parts chunk
-    by chunk instead.
+    If a part lacks a dimension of ``loops``, the function does not add the dimension. Otherwise
+    levels of quantiles, repeated for every case of a large forecast, would fill the memory. Tasks
+    broadcast parts chunk by chunk instead.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     parts = {}

@@ -23,7 +23,7 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""Prefix of the names of coordinates with labels of past cases, such as those behind members."""
+"""Prefix of names of coordinates with labels of past cases, such as cases used as members."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
@@ -38,9 +38,9 @@ Coords: TypeAlias = dict[Hashable, Any]
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     """Bring labels into the form that other modules expect, and find the roles of dimensions.
 
-    Dates of cftime stay. Dates with a time zone and Python dates become datetime64 in UTC, and so
-    does the start of each period. If a dimension of cases or leads has no index, the only
-    coordinate of dates, or of leads, along this dimension becomes the index. Without such a
+    Dates of cftime stay unchanged. Dates with a time zone and Python dates become datetime64 in
+    UTC, and so does the start of each period. If a dimension of cases or leads has no index, the
+    only coordinate of dates, or of leads, along this dimension becomes the index. Without such a
     coordinate, leads become valid time minus start. If valid times contradict starts plus leads,
     these sums replace the valid times, and the function warns.
 

@@ -31,7 +31,7 @@ def length_of(text: str) -> datetime.timedelta | None:
 
 
 def _is_fixed(length: np.timedelta64) -> bool:
-    """Return whether a length is not missing, and has a unit of fixed length."""
+    """Return whether a length of time is known, and has a unit of fixed length, not months."""
     return not (np.isnat(length) or np.datetime_data(length.dtype)[0] in ("Y", "M", "generic"))
 
 

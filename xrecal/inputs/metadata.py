@@ -1,7 +1,8 @@
 """Compare units, and write attributes of results.
 
-All spellings of a unit are equal; different units are an error. xrecal converts no values, because
-users would not notice a wrong guess; the error gives the line of code that converts them.
+All spellings of a unit count as equal; different units are an error. xrecal converts no values,
+because users would not notice a wrong guess. Instead the error gives the line of code that converts
+the values.
 """
 
 from __future__ import annotations
@@ -277,5 +278,5 @@ def joined(*remarks: str | None) -> str:
 
 
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """Return only ``history``, with a line added, for results that other attributes do not fit."""
+    """Return only ``history``, with a line added, for results that no other attribute fits."""
     return history_line({name: value for name, value in attrs.items() if name == "history"}, what)

@@ -1,12 +1,12 @@
 """Find missing values of forecasts and observations: declared values, and absurdly large values.
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
-A value is also missing if its absolute value is above 900, and more than a million times the
-largest absolute value among other values, unless all other values are 0. The other values
-depend on the call. In a call with a model, they are all values that the model has seen. In a fit,
-they are the members and observations of the same place. In any other call, they are all values if
-the values are in memory, and the values of the same case if the values are lazy. So results do not
-depend on chunks.
+An absurdly large value is missing, too: its absolute value is above 900, and more than a million
+times the largest absolute value among other values. No value is absurd if all other values are 0.
+The call decides which values are the other values. In a call with a model, they are all values that
+the model has seen. In a fit, they are the members and observations of the same place. In any other
+call, they are all values if the values are in memory, and the values of the same case if the values
+are lazy. So results do not depend on chunks.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ def at_single(
 def at_places(
     other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
-    """Return the part of an object at the one place of forecasts, by their scalar coordinates.
+    """Return the part of an object at the single place that scalar coordinates of forecasts name.
 
     Names, latitude, longitude or lengths of time along a dimension identify the place; lengths of
     time may have different units. The function does not select by other labels along a
@@ -303,7 +303,7 @@ def at_places(
 
 
 def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
-    """Return the position along ``dim`` of the place in scalar coordinates of forecasts.
+    """Return the position along ``dim`` of the place that scalar coordinates of forecasts name.
 
     The result is None if no coordinate names a place. ``names`` are the names of ``given`` and
     ``forecasts`` in messages.
@@ -356,8 +356,8 @@ def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names
 def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Dataset | None:
     """Return the scalar coordinates of forecasts that name a place; None without any.
 
-    They get the dimension ``dim``, of length one. Coordinates, latitudes or longitudes name a place
-    if ``given`` has them along ``dim``. Names of places count too, unless forecasts have a
+    The result has the dimension ``dim``, of length one. Coordinates, latitudes or longitudes name a
+    place if ``given`` has them along ``dim``. Names of places count too, unless forecasts have a
     coordinate ``dim``.
     """
     along = {n: c for n, c in given.coords.items() if dim in c.dims}

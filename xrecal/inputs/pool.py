@@ -34,7 +34,7 @@ class Pool:
     this window. None if one fit learns from all positions."""
     taken: tuple[int, ...]
     """Flat indices (the last dimension varies fastest) of the positions that a fit learns from.
-    They count all positions or, with windows, the positions in a window. The indices are sorted by
+    With windows, they count the positions in a window, otherwise all positions. They are sorted by
     the labels of the positions, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
@@ -90,7 +90,7 @@ class Pool:
                 f"pool={whole!r} for one fit to all positions"
             )
         raise ValueError(
-            f"pool: {len(self.taken)} positions of {n_dates} dates are {self.n_cases(n_dates)} "
+            f"pool: {len(self.taken)} positions at {n_dates} dates make {self.n_cases(n_dates)} "
             f"cases, but a fit compares at most {MAX_POOLED} cases one by one, a comparison "
             f"that {why}"
         )
@@ -112,7 +112,7 @@ class Pool:
         return replace(dates.take(step), step=step)
 
     def positions(self) -> IntArray:
-        """Return the k positions that each of O fits learns from (O, k); -1 outside the data."""
+        """Return positions (O, k): each of O fits learns from k of them; -1 is outside the data."""
         taken = np.array(self.taken)
         if self.widths is None:
             return taken[np.newaxis]

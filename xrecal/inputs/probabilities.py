@@ -26,7 +26,7 @@ def probabilities(
     values : DataArray
         Along ``category``: probabilities of categories, from the lowest category to the highest;
         the probabilities sum to one. Along ``threshold``: the probability of a value at or below
-        each threshold; the labels are the thresholds.
+        each threshold. The labels of this dimension are the thresholds.
     edges : sequence of float or DataArray, optional
         Increasing thresholds between the categories; there is one edge fewer than categories. A
         DataArray of edges has one dimension that ``values`` lacks, and may also have dimensions of
@@ -37,8 +37,8 @@ def probabilities(
     Returns
     -------
     Dataset
-        A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, which has
-        the probability of the category as its weight. The result is lazy if ``values`` is lazy. All
+        A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, with the
+        probability of the category as its weight. The result is lazy if ``values`` is lazy. All
         members of a forecast are NaN if a probability or an edge is missing.
 
     Raises
@@ -46,18 +46,19 @@ def probabilities(
     TypeError
         If ``values`` is not a DataArray, or if edges are not numbers.
     ValueError
-        If ``values`` has neither ``category`` nor ``threshold``, or both; if edges are missing or
-        decrease, or if their number is not one less than the number of categories; or if
-        probabilities in memory are negative, decrease with the threshold, or do not sum to one, up
-        to rounding to two decimals.
+        If ``values`` has neither ``category`` nor ``threshold``, or has both. If there are no
+        edges, or if they decrease, or if their number is not one less than the number of
+        categories. If probabilities in memory are negative, decrease with the threshold, or do not
+        sum to one; errors of rounding to two decimals are allowed.
 
     Notes
     -----
     Probabilities do not give the position of a value within its category. The member of a category
     is in its middle. In the first and the last category, the member is beyond the edge by half the
-    width of the next category, or by one unit if the next category has no width. Scores of events
-    at the edges (Brier score, RPS, reliability) do not depend on these positions. CRPS, quantiles
-    and PIT depend on the positions, most of all if categories are wide.
+    width of the next category, or by one unit if the next category has no width or there are only
+    two categories. Scores of events at the edges (Brier score, RPS, reliability) do not depend on
+    these positions. CRPS, quantiles and PIT depend on the positions, most of all if categories are
+    wide.
 
     Examples
     --------

@@ -81,7 +81,7 @@ NAMES_OF_STARTS = (
     "base_date", "issue_time", "issue_date", "issued", "issuance_time", "origin_time",
     "origin_date", "run_time", "run_date", "cycle_time", "analysis_time",
 )  # fmt: skip
-"""Names of dimensions and coordinates that are starts."""
+"""Names of dimensions and coordinates that hold starts."""
 
 CALIBRATION = Role("calibration", "dim", ("time", *NAMES_OF_STARTS), ("time", START))
 
@@ -144,7 +144,7 @@ class Roles(Generic[Labels]):
     obj: Labels
 
     def named(self, role: Role) -> list[Hashable]:
-        """Return the dimensions with a role by CF standard name or, if there are none, by name."""
+        """Find the dimensions of a role by CF standard name or, if there are none, by name."""
         known = [d for d, name in self._standard_names.items() if name in role.standard_names]
         return known or [d for d in self.obj.dims if role.has(d)]
 
@@ -160,7 +160,7 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def members(self) -> list[Hashable]:
-        """Dimensions of members and of levels of quantiles."""
+        """Dimensions of members, and dimensions of quantile levels."""
         return [*self.named(MEMBER), *self.named(LEVEL)]
 
     @cached_property
@@ -168,8 +168,9 @@ class Roles(Generic[Labels]):
         """Candidates for the dimension of the cases.
 
         Issued forecasts may name this dimension in an attribute. Otherwise, candidates are the
-        dimensions with a CF standard name of cases. If there are none, candidates have a name of
-        cases, or else dates as labels.
+        dimensions whose CF standard name means cases. If there are none, candidates are the
+        dimensions whose name means cases. If there are none of these either, candidates are the
+        dimensions whose labels are dates.
         """
         obj, labels, names = self.obj, self._labels, self._standard_names
         if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
@@ -186,8 +187,9 @@ class Roles(Generic[Labels]):
         """Candidates for the dimension of the leads.
 
         The function looks first for dimensions with the CF standard name of leads. If there are
-        none, it looks for coordinates of valid times, and takes their dimension besides the
-        dimension of the cases. Last, it looks for dimensions whose labels :func:`is_lead` accepts.
+        none, it looks for coordinates of valid times, and takes the dimension that they have in
+        addition to the dimension of the cases. Last, it looks for dimensions whose labels
+        :func:`is_lead` accepts.
         """
         return self._leads_of(self.cases)
 
@@ -264,12 +266,12 @@ class Roles(Generic[Labels]):
         return {n: self.obj.coords[n] for n in found}
 
     def find(self, role: Role, explicit: Hashable | None = None, *, name: str) -> Hashable | None:
-        """Return the dimension that has a role; None if there is no candidate.
+        """Return the dimension that has a role, or ``explicit``; None if there is no candidate.
 
         Raises
         ------
         ValueError
-            If the explicit dimension is missing, or if there are several candidates.
+            If the array lacks the dimension ``explicit``, or if there are several candidates.
         """
         obj = self.obj
         if explicit is not None:

@@ -109,7 +109,7 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
     Parameters
     ----------
     roles : Roles
-        Forecasts with leads, or of one lead, with their coordinates.
+        Forecasts of several leads or of one lead, with their coordinates.
     dim : hashable or None
         Dimension of the cases; None for a single start.
     name : str
@@ -225,7 +225,8 @@ def valid_time_of(
 ) -> xr.DataArray | None:
     """Return the coordinate of valid times over ``dim``, ``lead`` or both; None without one.
 
-    A scalar date counts for several starts only if it is called ``valid_time``.
+    If there are several starts, a scalar date is their valid time only if it is called
+    ``valid_time``.
     """
     named = {
         n: c
@@ -316,9 +317,9 @@ def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable |
     """Return whether labels along ``dim`` are valid times rather than starts.
 
     If a coordinate over ``dim`` and ``lead`` holds valid times, the labels are starts. If such a
-    coordinate holds starts that differ from lead to lead, the labels are valid times. If the starts
-    do not differ, the labels are starts. Without such a coordinate, the CF standard name and the
-    name of the labels decide.
+    coordinate holds starts, the labels are valid times if the starts differ from lead to lead, and
+    starts otherwise. Without such a coordinate, the CF standard name and the name of the labels
+    decide.
     """
     obj = roles.obj
     if dim is None or dim not in obj.coords:
@@ -381,8 +382,8 @@ def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
 def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
     """Return the length of time from start to valid time of each lead.
 
-    The result is None if lengths differ between starts, or if leads are months, which differ in
-    length.
+    The result is None if lengths differ between starts or are equal for two leads, or if leads are
+    whole months, which differ in length.
     """
     apart = (valid - starts).transpose(lead, ...)
     spans = apart.to_numpy().reshape(apart.sizes[lead], -1)

@@ -43,10 +43,10 @@ def look_up(
     Returns
     -------
     tuple or None
-        The observation of each forecast, NaN if missing; the number of forecasts with an
-        observation, at the lead where this number is largest; this number at each lead, or None if
-        leads are not a dimension; a remark on valid times, or None. The function returns None
-        instead of the tuple if the caller must match observations by label.
+        The tuple has four items. 1. The observation of each forecast, NaN if missing. 2. The number
+        of forecasts with an observation, at the lead where this number is largest. 3. This number
+        at each lead, or None if leads are not a dimension. 4. A remark on valid times, or None. If
+        the caller must match observations by label, the function returns None instead of the tuple.
 
     Raises
     ------
@@ -104,13 +104,16 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
 def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> bool:
     """Return whether labels of observations are the starts of forecasts of one lead.
 
-    Labels are starts if the observations have the lead of the forecasts. Labels are also starts if
-    their name allows this, some label is a start, and no label is a valid time of the forecasts.
+    Labels are starts if the observations have the lead of the forecasts. Labels are also starts
+    under three conditions. Their name means starts, or the forecasts have no coordinate
+    ``valid_time``. Some label is a start of the forecasts. No label is a valid time of the
+    forecasts.
 
     Raises
     ------
     ValueError
-        If labels that are starts by name fit both starts and valid times.
+        If the name of the labels means starts, but some labels are starts and some are valid times
+        of the forecasts.
     """
     start, lead, along = times.start, times.lead, times.roles.obj
     own = observations.coords.get(VALID_TIME)
@@ -187,7 +190,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Task that takes observations (L, ...) at positions in the time series of L locations."""
+    """Task that selects observations (L, ...) at positions in the time series of L locations."""
 
     place: IntArray
     on_device = True

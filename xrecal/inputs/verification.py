@@ -1,4 +1,4 @@
-"""Read when forecasts are issued and when they verify, for methods that learn in this order."""
+"""Read the times at which forecasts are issued and verify, for methods that learn in order."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     """Return, for each forecast, the position of the first case issued after its verification.
 
     A forecast has verified at a later start if its valid time is at or before this start. Without
-    leads, each forecast verifies before the next forecast is issued. Leads without a unit count
-    cases.
+    leads, each forecast verifies before the next forecast is issued. A lead without a unit is a
+    number of cases.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     Returns
     -------
     DataArray
-        int64 over ``dim`` and, if leads are a dimension, over leads. Values are 1 or more; n or
-        more means that none of the n cases is issued after the forecast has verified.
+        int64 over ``dim`` and, if leads are a dimension, over leads. Values are 1 or more. A value
+        of n or more means that none of the n cases is issued after the forecast has verified.
 
     Raises
     ------

@@ -79,7 +79,7 @@ class Parameter:
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
     """Dimensions besides the locations, and their sizes. A size may be a function of the number of
-    slots, the positions for cases in the state (the arrays that a model stores)."""
+    slots: positions for cases in the state, the arrays that a model stores."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ... of the parameter, if these values are codes."""
     description: str = ""
@@ -409,7 +409,7 @@ class Method(ABC):
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """Return the method, with a pool's gap and year start where its own are not set."""
+        """Return the method; if it sets no gap or no year start, it gets that of the pool."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:

@@ -29,7 +29,7 @@ def shares_left(
     own: FloatArray,
     novelty: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return factors (L, T, 1) for the weights of past observations and of other members.
+    """Return two factors (L, T, 1): for the weights of past observations, and of other members.
 
     Past observations (L, n) have weights that sum to ``of_observations`` (L,). The other members,
     ``beside``, get the weight ``own`` (L,) and the weight that past observations lose. Past
@@ -136,10 +136,11 @@ def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
 def tails_of_mixture(
     quantiles: FloatArray, weight: FloatArray, observations: FloatArray, bounds: FloatArray
 ) -> Tails:
-    """Learn the tails of a pool's mixture from observations (L, n) in tails of held-out forecasts.
+    """Learn the tails of a pool's mixture from observations in the tails of held-out forecasts.
 
-    Each of the n held-out forecasts is a mixture of the pool's C components, with weights (L, C).
-    ``quantiles`` (L, C, n, Q) has Q quantiles of each component for each forecast.
+    ``observations`` (L, n) are those of the held-out cases. Each of the n held-out forecasts is a
+    mixture of the pool's C components, with weights (L, C). ``quantiles`` (L, C, n, Q) has Q
+    quantiles of each component for each forecast.
     """
     from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
 

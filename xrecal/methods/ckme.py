@@ -76,10 +76,10 @@ class CKME(Settings):
         Formula for the similarity of two forecasts: exp(-D²/s) or exp(-D/s), where D² is their
         squared energy distance.
     bandwidth : "median", "cv" or float
-        The number s. "median" is the median of D² (Gaussian kernel) or of D (Laplace kernel) over
-        all pairs of different forecasts. "cv" chooses by cross-validation among 1, 4
-        and 16 times this median. A number has the unit of the variable; for the Laplace kernel it
-        has the square root of this unit.
+        The number s in the formula of the kernel. "median" is the median of D² (Gaussian kernel) or
+        of D (Laplace kernel) over all pairs of different forecasts. "cv" chooses by
+        cross-validation among 1, 4 and 16 times this median. A number has the unit of the variable;
+        for the Laplace kernel it has the square root of this unit.
     ridge : "cv" or float
         Regularisation λ in the inverse (K + λ n I)⁻¹, where K is the matrix of similarities of n
         cases. A large λ makes the weights of the cases more equal. "cv" chooses λ by
@@ -91,8 +91,9 @@ class CKME(Settings):
         Cases that cross-validation holds out together: years, five contiguous blocks, or five
         random parts. Random parts make scores too good if cases are autocorrelated. "auto" means
         years if the cases have five years or more, and blocks otherwise. If the folds are years
-        with several cases each, the fit uses the largest ridge, unless the CRPS of the best ridge
-        is smaller by at least one standard error over the years.
+        with several cases each, a ridge may seem best by chance. So the fit uses the largest ridge,
+        unless the loss of the best ridge is smaller by at least one standard error. This error
+        comes from differences between years.
     gap : int, str or timedelta
         Width of the gap on both sides of the held-out cases: a number of cases, or a length of time
         such as "5D" or "12h". The fit does not learn from cases in the gap.
@@ -114,20 +115,20 @@ class CKME(Settings):
         the centre of ``"regression"`` is a regression on the forecast mean. ``"standardised"`` has
         errors in units of the spread that EMOS gives, and ``"ratio"`` has ratios of the observation
         to the forecast mean. "errors" selects the kind with the smallest CRPS on held-out cases,
-        and "auto" selects the best of these kinds and observations. Predictors are covariates other
-        than the season. ``"regression_plain"`` and ``"standardised_plain"`` are like the kinds
-        without ``_plain``, but their centres do not use predictors. ``"standardised_both"`` selects
-        ``"standardised_plain"`` or ``"standardised"``. Cross-validation fits the centres again for
-        each fold. ``CKME(support="observations")`` is the CKME as it was published.
+        and "auto" selects the best of these kinds and past observations. Predictors are covariates
+        other than the season. ``"regression_plain"`` and ``"standardised_plain"`` are like the
+        kinds without ``_plain``, but their centres do not use predictors. ``"standardised_both"``
+        selects ``"standardised_plain"`` or ``"standardised"``. Cross-validation fits the centres
+        again for each fold. ``CKME(support="observations")`` is the CKME as it was published.
     tails : "auto" or None
         Distribution beyond the outermost past errors, if members are errors. "auto": a generalised
         Pareto tail replaces the outermost 5 to 10 % of the mass, on each side without a bound.
         None: no tail.
     novelty : "auto" or None
         This setting has an effect with ``support="auto"``, at places where the fit selects past
-        observations. "auto": past observations lose weight to past errors added to the forecast.
-        They lose weight if the forecast is unlike past forecasts, or if these errors put much of
-        the mass outside the observed range. None: past observations keep their weight.
+        observations. "auto": weight moves from past observations to past errors added to the
+        forecast, if the forecast is unlike past forecasts, or if these errors put much of the mass
+        outside the observed range. None: past observations keep their weight.
     half_life : timedelta, float or "cv", optional
         Age at which a past case has half the weight of a new case; a number is in days. A half-life
         helps if the forecast system changes. "cv" chooses the half-life with which past cases
@@ -149,9 +150,9 @@ class CKME(Settings):
         errors in units of the spread that EMOS gives, or ratios to the mean.
     year_start : str or int, optional
         Date at which years of cases begin, such as "07-01", or a month. By default, years begin in
-        the largest part of the calendar without cases, so that no season of cases, such as a
-        winter, is cut in two. Years begin on 1 January if this part contains 1 January, or if this
-        part is shorter than 30 days.
+        the longest time of the year without cases, so that no season of cases, such as a winter, is
+        cut in two. Years begin on 1 January if this time contains 1 January, or if it is shorter
+        than 30 days.
 
     Notes
     -----
@@ -279,7 +280,7 @@ class CKME(Settings):
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """Return the method, with a pool's gap and year start where its own are not set."""
+        """Return the method; if it sets no gap or no year start, it gets that of the pool."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 

@@ -77,9 +77,9 @@ KERNELS = {
     ("shapes", False): WIDE_ALONE,
     ("shapes", True): WIDE_OF_SHAPES,
 }
-"""Candidates as pairs like :data:`WIDE`, for each combination of settings. The first part of a key
-is the setting ``compare`` with ``bandwidth="cv"``, and None with other bandwidths. The second part
-is true if there are covariates."""
+"""Candidates as pairs like :data:`WIDE`, for each combination of settings. With ``bandwidth="cv"``,
+the first part of a key is the setting ``compare``; otherwise it is None. The second part is true if
+there are covariates."""
 
 CENTRES = (
     "observations",
@@ -106,7 +106,7 @@ KEPT = {
         "bandwidth of the energy distance kernel", True, within=POSITIVE_OR_INFINITE
     ),
     "strength": Parameter(
-        "strength of the covariates, 0 where they do not count", within=NOT_NEGATIVE
+        "strength of the covariates, 0 where they have no effect", within=NOT_NEGATIVE
     ),
     "precision": Parameter(
         "weight of each feature in the distance of covariates", dims=_OF_FEATURES

@@ -66,8 +66,8 @@ class Component:
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Number of features of the season, if other components use the season and this component uses
-    only other covariates; else 0."""
+    """Number of features of the season if other components use the season, and this component uses
+    only other covariates; otherwise 0."""
 
     @property
     def meaning(self) -> str:
@@ -415,7 +415,7 @@ def leave_alone(
 
 
 class GivingWay(NamedTuple):
-    """Weights of a pool in which past observations may lose weight to other components."""
+    """Weights of a pool in which weight may move from past observations to other components."""
 
     mixed: FloatArray
     """(L, C) weights of the C components in the mixture"""

@@ -24,14 +24,14 @@ class ConformalPrediction(KeepsPIT):
     """Central intervals that contain the observation with probability ``1 - alpha``.
 
     If past and new cases are exchangeable, the average coverage of all forecasts is ``1 - alpha``
-    or more. With n cases, it is at most ``2/(n + 1)`` higher. The central interval of an ensemble
-    lies between its quantiles at ``alpha/2`` and ``1 - alpha/2``. The method moves each end of the
-    interval by a margin, so that a share ``alpha/2`` of past observations lies beyond the moved end
-    [1]_. The end may leave the range of the members, but it does not pass a bound of the variable,
-    such as 0 for rain. If forecasts are normal distributions, the interval lies between their
-    quantiles at the levels ½ - Q and ½ + Q. Here Q is the quantile of ``|PIT - ½|`` over the past
-    cases, at level ``1 - alpha`` [2]_. The method learns nothing else from the cases, so it can use
-    all cases for the margins.
+    or more. With n past cases, it exceeds ``1 - alpha`` by at most ``2/(n + 1)``. The central
+    interval of an ensemble lies between its quantiles at ``alpha/2`` and ``1 - alpha/2``. The
+    method moves each end of the interval by a margin, so that a share ``alpha/2`` of past
+    observations lies beyond the moved end [1]_. The end may leave the range of the members, but it
+    does not pass a bound of the variable, such as 0 for rain. If forecasts are normal
+    distributions, the interval lies between their quantiles at the levels ½ - Q and ½ + Q. Here Q
+    is the quantile of ``|PIT - ½|`` over the past cases, at level ``1 - alpha`` [2]_. The method
+    learns nothing else from the cases, so it can use all cases for the margins.
 
     The recalibrated forecast has the two ends of the interval as members of equal weight. Two
     members describe a distribution poorly, so other methods have a better CRPS.
@@ -40,10 +40,10 @@ class ConformalPrediction(KeepsPIT):
     ----------
     alpha : float
         Probability in (0, 1) that the observation lies outside the interval. With fewer than
-        ``2/alpha - 1`` cases, only an infinite interval of an ensemble would have this probability.
-        The method then uses the largest distances of past observations from their intervals as
-        margins. If there are n cases, this interval contains the next observation with a
-        probability of ``(n - 1)/(n + 1)``.
+        ``2/alpha - 1`` past cases, the interval of an ensemble would have to be infinite. Instead,
+        the method uses the largest distances of past observations from their intervals as margins.
+        With n past cases, the interval then contains the next observation with a probability of
+        ``(n - 1)/(n + 1)``.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Each past case gets a weight by the similarity of its
         covariates to the covariates of the forecast, as in :class:`Climatology`. The coverage is
@@ -84,7 +84,7 @@ class ConformalPrediction(KeepsPIT):
             **super().parameters(n_features),
             **{
                 side: Parameter(
-                    f"distance of the observation of each case {side} the interval of its forecast",
+                    f"distance by which each observation lies {side} the interval of its forecast",
                     in_units_of_variable=True,
                     dims={"calibration": -1},
                     within=ANY,

@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of errors of an expert that the state stores, and number that a correction learns from.
+"""Number of errors per expert that the state stores, and number of errors that a correction uses.
 The state stores more errors than a correction uses, because the newest errors may not have been
 known when the forecast was issued."""
 
@@ -36,7 +36,7 @@ class Errors(NamedTuple):
     """(2, n) normal score of each observation, for the pool and for the recent CKME. It is the
     quantile of the standard normal distribution at the PIT of the observation"""
     earlier: IntArray
-    """(n,) number of stored errors that were known when each case was issued"""
+    """(n,) number of stored errors that were known when the forecast of each case was issued"""
     predictors: FloatArray
     """(n, 3) predictors of each error; see :func:`predictors`"""
 
@@ -72,8 +72,8 @@ class Errors(NamedTuple):
         """Return the stored errors and the errors of one more case.
 
         ``said`` has J quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
-        predictors of errors in this case. ``known`` is the number of cases that were known when
-        this case was issued.
+        predictors of errors in this case. ``known`` is the number of cases whose observations were
+        known at the issue of this forecast.
         """
         from xrecal.arrays.online.corrections import normal_scores
 
@@ -118,14 +118,15 @@ class Errors(NamedTuple):
 def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:
     """Compute predictors of the errors of forecasts (1, T), from values known at their issue.
 
+    ``known`` (T,) is the number of cases that are known at the issue of each forecast.
+
     Returns
     -------
     array of float64, shape (T, 3)
         Three numbers for each forecast. The first is the forecast mean minus the last known
         observation. The second is the forecast mean minus the mean of the earlier forecast of this
         observation. Both are 0 if no observation is known. The third is the standard deviation of
-        the forecast. ``known`` (T,) is the number of cases that are known at the issue of each
-        forecast.
+        the forecast.
     """
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]

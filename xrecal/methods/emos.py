@@ -56,7 +56,7 @@ class EMOS(Settings):
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
     the mean and variance of the ensemble [1]_. The variables ``NAME_loc`` and ``NAME_scale`` are
     the mean and the standard deviation of this normal distribution. If the variable has a bound,
-    the distribution is censored at this bound [2]_: for rain, all mass below zero is the
+    the distribution is censored at this bound [2]_: for rain, all mass below zero becomes the
     probability of no rain. The state (the arrays of a model) stores the mean, the variance and the
     number of members of each past ensemble, so that an update can repeat the fit with all cases.
     New forecasts do not need these values.
@@ -109,19 +109,19 @@ class EMOS(Settings):
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters: coefficients and bounds, and values of past ensembles."""
         parameters = {
-            "intercept": Parameter("intercept a in location = a + b mean", True),
-            "slope": Parameter("slope b in location = a + b mean"),
-            "spread_intercept": Parameter("c of the variance c² + d² variance", True),
-            "spread_slope": Parameter("d of the variance c² + d² variance"),
+            "intercept": Parameter("intercept a in loc = a + b (raw mean)", True),
+            "slope": Parameter("slope b in loc = a + b (raw mean)"),
+            "spread_intercept": Parameter("c in scale² = c² + d² (raw variance)", True),
+            "spread_slope": Parameter("d in scale² = c² + d² (raw variance)"),
         }
         if n_features:
             dims = {"feature": n_features}
             parameters["location_feature"] = Parameter(
-                "coefficients of the covariates in the location", True, dims=dims
+                "coefficients of the covariates in loc", True, dims=dims
             )
             if self.vary_spread:
                 parameters["spread_feature"] = Parameter(
-                    "coefficients of the covariates in the logarithm of the scale", dims=dims
+                    "coefficients of the covariates in the logarithm of scale", dims=dims
                 )
         if self.bounds is not None:
             parameters["lower"] = Parameter("lower bound", True, within=ANY)

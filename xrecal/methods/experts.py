@@ -36,16 +36,15 @@ N_LEVELS = 100
 """Number of quantiles that an expert forecasts."""
 
 WINDOWS = (30, 60, 120)
-"""Numbers of the last verified cases to which three fast experts fit EMOS, one number per
-expert."""
+"""Lengths of windows: three fast experts fit EMOS to this number of the last verified cases."""
 
 N_ERRORS = 91
 """Number of the latest errors that a fast expert adds to the ensemble mean. If cases are daily,
 these errors are from a quarter of a year."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""Number of the last verified cases that the fast expert "recent CKME" uses, and its half-life: the
-number of newer cases after which a case has half of its weight."""
+"""Settings of the fast expert "recent CKME": the number of the last verified cases that it uses,
+and its half-life, the number of newer cases after which a case has half of its weight."""
 
 PLACES_TOGETHER = 64
 """Largest number of forecasts that experts compute at once, counted over several places."""

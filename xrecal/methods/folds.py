@@ -143,8 +143,8 @@ def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
 
 
 WEEK = 7.0
-"""Number of days. Two cases at most this far apart count as dependent, because the weather has a
-memory of about a week."""
+"""Number of days. Two cases at most this far apart are treated as dependent, because the weather
+has a memory of about a week."""
 
 MANY_NEAR = 0.05
 """Share of the cases. If at least this share has a neighbour within a week in another fold, a

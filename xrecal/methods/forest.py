@@ -59,8 +59,8 @@ class Forest(Method):
 
     This method is a component of a :class:`LinearPool` with many covariates. An error is the
     observation minus the mean of an EMOS with the season, divided by the spread of this EMOS. The
-    weight of an error is larger if its case shares a leaf with the new forecast in more trees [1]_.
-    An update adds cases to the leaves, but does not change the trees.
+    more trees in which the case of an error shares a leaf with the new forecast, the larger is the
+    weight of the error [1]_. An update adds cases to the leaves, but does not change the trees.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ class Forest(Method):
                 "predictor by which a node splits, -1 for a leaf", within=(-1, 1 + n_features)
             ),
             "threshold": Parameter(
-                "greatest value of the predictor in the left child", dtype=np.float32, dims=dims
+                "largest value of the predictor in the left child", dtype=np.float32, dims=dims
             ),
-            "right": of_tree("right child of a node; the left one follows it", within=(-1, MOST)),
+            "right": of_tree("right child; the left child follows the node", within=(-1, MOST)),
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:

@@ -15,7 +15,7 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """Return, for each case, the number of cases that had verified when it was issued.
+    """Return, for each case, the number of cases that had verified at its issue.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:
 
 
 def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray:
-    """Return, for each start, the position of the last observation that is known then.
+    """Return, for each start, the position of the last observation that is known at the start.
 
     Parameters
     ----------
@@ -127,10 +127,10 @@ def first_due(
     """Return the position, in ``verified``, of the first case after which a refit is due.
 
     A refit of the experts is due after a case under two conditions. First, the time ``refit`` has
-    passed since ``fitted``, the last case of the last fit. Second, the case was issued with the
-    experts of the last fit; then no later case was issued with older experts. If no refit is due,
-    the result is the number of verified cases. ``known`` (n,) has, for each case, the number of
-    cases that had verified when it was issued.
+    passed since ``fitted``, the last case of the last fit. Second, the forecast of the case came
+    from the experts of the last fit; then the forecasts of all later cases came from these experts
+    too. If no refit is due, the result is the number of verified cases. ``known`` (n,) has, for
+    each case, the number of cases that had verified at its issue.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

@@ -79,21 +79,22 @@ class OnlinePool(Settings):
 
     A :class:`LinearPool` suits a forecast system that does not change. An online pool has a linear
     pool, called the pool below, as one of several experts. The other experts are the pool's
-    components, the raw forecast, EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases,
-    the last 91 errors added to the ensemble mean, and a CKME of the last 250 errors, with a
-    half-life of 60 cases. Three more experts are the pool or this CKME, corrected for the expected
-    error: the pool in mean and spread, this CKME in mean and spread, and the pool in the mean
-    alone. A regression on the last 400 errors of the uncorrected expert predicts the expected
-    error.
+    components, the raw forecast, EMOS on all cases, and experts that learn only from the last
+    verified cases: EMOS on 30, 60 and 120 cases, 91 errors added to the ensemble mean, and a CKME
+    of 250 errors with a half-life of 60 cases. Three more experts are the pool or this CKME,
+    corrected for the expected error: the pool in mean and spread, this CKME in mean and spread, and
+    the pool in the mean alone. A regression on the last 400 errors of the uncorrected expert
+    predicts the expected error.
 
     Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
     the experts' quantiles. If the variable has a bound, the probability of the bound is an average
     of the experts' probabilities. Bernstein online aggregation [1]_ computes the weights at each
     level, from regrets smoothed over the levels [2]_. The aggregation forgets past cases at three
-    rates, and the weights at each rate are a strategy. One more strategy gives all the weight to
-    the pool. The issued forecast averages the strategies; a strategy with a smaller CRPS gets a
-    larger weight. Before the first case the experts have equal weights. Only the raw forecast has a
-    larger weight, up to half, if it has a large weight in the pool.
+    rates. The weights at one rate are called a strategy, so there are three strategies. One more
+    strategy gives all the weight to the pool. The issued forecast averages the strategies; a
+    strategy with a smaller CRPS gets a larger weight. Before the first case the experts have equal
+    weights. Only the raw forecast has a larger weight, up to half, if it has a large weight in the
+    pool.
 
     With several places, the weights also depend on common regrets. A regret is the loss of the
     issued forecasts minus the loss of an expert, summed over cases. A common regret is the mean of
@@ -104,13 +105,13 @@ class OnlinePool(Settings):
     chosen by their labels, represents all places. An update of several places computes the common
     regrets of these places. An update of a single place uses the latest stored common regrets.
 
-    With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
+    If ``fit(..., pool=)`` pools more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
-    expert has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow
-    experts of the place were fitted to. At a place with too few cases for experts of its own, the
-    shared expert has all the weight. An update adds the new cases of all places to the sums of the
-    shared expert. If an update adds a place, the shared expert forecasts this place from
-    the features and the cases of the place.
+    expert has at least 30 / (30 + n) of the weight, where n is the number of cases in the last fit
+    of the place's slow experts. At a place with too few cases for experts of its own, the shared
+    expert has all the weight. An update adds the new cases of all places to the sums of the shared
+    expert. If an update adds a place, the shared expert forecasts this place from the features and
+    the cases of the place.
 
     ``fit`` first fits the experts without the last cases of the hindcast, and learns the weights
     from the experts' forecasts of these last cases. Then ``fit`` fits the experts to all cases.
@@ -140,8 +141,8 @@ class OnlinePool(Settings):
     condition_on : str or tuple of str, optional
         Covariates of the pool and of EMOS on all cases; by default as in :class:`LinearPool`.
     forest : "auto", True or False
-        Forest of the pool, as in :class:`LinearPool`. An update that fits the pool again also needs
-        scikit-learn.
+        Forest of the pool, as in :class:`LinearPool`. An update that fits the pool again needs
+        scikit-learn too.
     gap : int, str or timedelta
         Gap of the pool, as in :class:`LinearPool`.
 
@@ -298,7 +299,7 @@ class OnlinePool(Settings):
             "last_learned": last("last case from which weights were learned"),
             "last_fitted": last("last case of the last fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case of the last but one fit of slow experts", for_updates=True
+                "last case of the fit of slow experts before the last fit", for_updates=True
             ),
             **slow,
             **former,

@@ -123,7 +123,7 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """Return, for each case of a location, how many cases had verified when it was issued."""
+    """Return, for each case of a location, how many cases had verified at its issue."""
     return known_cases(cases.axis, _ahead(cases), delay)
 
 
@@ -149,8 +149,8 @@ def _ahead(cases: Cases) -> FloatArray:
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
     """Return the positions of the cases of a location from which the warm-up learns weights.
 
-    These are the last cases. A case is left out if fewer than ``min_samples`` cases had verified
-    when it was issued.
+    These are the last cases. The result leaves out a case if fewer than ``min_samples`` cases had
+    verified at its issue.
     """
     verified = np.flatnonzero(np.isfinite(cases.observations[0]))
     last = verified[verified.size - min(WARM_UP, verified.size // 2) :]

@@ -49,12 +49,12 @@ class KeepsPIT(Settings):
 class PITRecalibration(KeepsPIT):
     """Recalibration of a CDF F to ``F_Z(F(y))``, where F_Z is the CDF of past PIT values.
 
-    The members are quantiles of the raw forecast; their levels are the PIT values of past
-    observations in past forecasts [1]_. The PIT values of recalibrated forecasts are then uniform
-    over all forecasts together, but not always over similar forecasts. If an observation equals one
-    or more members, the CDF jumps at the observation, and the PIT is a random number between the
-    values on both sides of the jump. Every fit to the same cases draws the same number. The PIT of
-    an observation outside the ensemble is 0 or 1.
+    The members are quantiles of the raw forecast; their levels are the PIT values of past cases
+    [1]_. The PIT values of recalibrated forecasts are then uniform over all forecasts together, but
+    not always over similar forecasts. If an observation equals one or more members, the CDF jumps
+    at the observation, and the PIT is a random number between the values on both sides of the jump.
+    Every fit to the same cases draws the same number. The PIT of an observation outside the
+    ensemble is 0 or 1.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
 
 SCORES = "scores"
-"""Key of the held-out CRPS of each component, divided by the smallest CRPS of a component."""
+"""Key of the held-out CRPS of each component, divided by the smallest CRPS of all components."""
 
 EVIDENCE = "evidence"
 """Key of a choice. At a single place, the choice is the number of cases. For all places together,
@@ -117,12 +117,12 @@ class LinearPool(Settings):
     - ``raw`` is the raw forecast.
 
     A CKME with a ``support`` of several kinds of members becomes one component for each kind. The
-    name of such a component ends in the kind: past ``observations``, or past errors around the
-    ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean. Predictors
-    are covariates other than the season. With predictors, the first two components of the list
-    occur twice: ``..._standardised`` uses predictors in EMOS, and ``..._standardised_plain`` does
-    not. With many predictors, the pool also has ``forest_season_...``: errors in units of the
-    spread that EMOS gives, with weights by the leaves of a forest.
+    name of such a component ends in its kind: ``observations`` for past observations, and ``mean``,
+    ``regression``, ``standardised`` or ``ratio`` for the kinds of past errors. Predictors are
+    covariates other than the season. With predictors, the first two components of the list occur
+    twice: ``..._standardised`` uses predictors in EMOS, and ``..._standardised_plain`` does not.
+    With many predictors, the pool also has ``forest_season_...``: errors in units of the spread
+    that EMOS gives, with weights by the leaves of a forest.
     ``model.state["pool_weight"].description`` lists the settings of each component.
 
     Parameters
@@ -136,15 +136,15 @@ class LinearPool(Settings):
     tails : "auto" or None
         Distribution outside the observed range. "auto": a generalised Pareto tail replaces the
         outermost 5 to 10 % of the mass, on each side without a bound. The fit learns the tail from
-        past observations that lie outside held-out forecasts of the pool. None: no tail.
+        past observations that lie in the tails of held-out forecasts of the pool. None: no tail.
     novelty : "auto" or None
         "auto": components whose members are past observations lose weight to the other recalibrated
         components, in the mixture and in the average. They lose weight if the forecast is unlike
         past forecasts, or if the other components put much of the mass outside the observed range.
         None: all components keep their weight.
     bounds : "auto", (lower, upper) or None
-        Bounds of the default methods, as in :class:`CKME`. Methods that you pass have bounds of
-        their own.
+        Bounds of the default methods, as in :class:`CKME`. Methods that you pass use their own
+        bounds.
     condition_on : str or tuple of str, optional
         Covariates. The default is the season, if the dates of the cases span at least 240 days and
         are not all from the same few weeks of the year. An empty tuple means no covariates. Methods

@@ -23,7 +23,7 @@ monthly record of two years, the first and the last case are only 23 months apar
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
-    """Return the share (L,) of its weight that a component with the season may keep.
+    """Return the share (L,) of their weight that components with the season may keep.
 
     See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if cases have no dates, or
     if no component uses the season. It is also 1 if all components without the season issue past

@@ -142,7 +142,7 @@ def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
     wrong = [m for m in given if not is_method(m) or m.mixed]
     if not given or wrong:
         raise ValueError(
-            f"{pool}: methods must be one or more settings such as (xrecal.CKME(), "
+            f"{pool}: methods must be a tuple of one or more methods such as (xrecal.CKME(), "
             f"xrecal.EMOS()), none of them a pool, got {given!r:.200}"
         )
     named = [type(m).__name__ for m in given if not m.exchangeable]

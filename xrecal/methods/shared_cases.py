@@ -26,7 +26,7 @@ class OfDates(NamedTuple):
     """Part and weight of each of n cases or dates. A fold of cross-validation consists of parts."""
 
     part: IntArray
-    """(n,) number of the part of each case"""
+    """(n,) index of the part of each case"""
     weight: FloatArray
     """(n,) weight of each case"""
 

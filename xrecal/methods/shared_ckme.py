@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
-"""Name of a covariate: the number of the place of a case, -1 for a place outside the fit."""
+"""Name of a covariate: the index of the place of a case; -1 for a place outside the fit."""
 
 FEATURE = "xrecal_feature_"
 """Prefix of the names of covariates that are features of a place, such as its height."""
@@ -60,8 +60,8 @@ OWN = "shared_"
 """Prefix of the names of dimensions of a shared fit in the state; other dimensions lack it."""
 
 NUMBER, HERE = "place", "here"
-"""Names of two parameters of each place: its number in the shared fit, -1 for a place outside this
-fit, and its features."""
+"""Names of two parameters of each place: its index in the shared fit (-1 for a place outside this
+fit), and its features."""
 
 SUMMED = "summed"
 """Name of the parameter with the number of dates whose cases are in the sums of a shared fit. These
@@ -244,7 +244,7 @@ class SharedCKME(Method):
     ) -> tuple[InMemory, FloatArray]:
         """Return an engine that reads n cases in memory, and k features (n, k) of their places.
 
-        ``cases`` has forecasts, observations and covariates; ``date`` (n,) has the number of the
+        ``cases`` has forecasts, observations and covariates; ``date`` (n,) has the index of the
         date of each case.
         """
         usual: FloatArray = NO_PREDICTORS
@@ -296,7 +296,7 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> ArrayCases:
-        """Return forecasts (1, n) at place ``number``, in the form that ``xrecal.arrays`` takes."""
+        """Return forecasts (1, n) at the place with index ``number``, for ``xrecal.arrays``."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
@@ -414,8 +414,8 @@ class SharedCKME(Method):
     ) -> FloatArray:
         """Return q quantiles (k, q) of k cases ``which``, using only cases known at their issue.
 
-        The quantiles of a case come from a shared fit to the first cases, whose number is in
-        ``known`` (k,). The quantiles are NaN if there was no fit at this time.
+        Each case gets quantiles from a shared fit to the first cases alone; ``known`` (k,) has the
+        number of these first cases. The quantiles are NaN if there is no such fit.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)
@@ -472,9 +472,9 @@ class SharedCKME(Method):
     ) -> Issued:
         """Return forecasts (1, T) at one place, which has cases (1, n).
 
-        ``at`` has the number of the place, its features (k,), and the usual values of covariates.
-        The forecasts use ``cases`` only for a place outside the fit, with the number -1, because a
-        place in the fit has its own corrections.
+        ``at`` has the index of the place, its features (k,), and the usual values of covariates.
+        The forecasts use ``cases`` only if the place is outside the fit (index -1), because a place
+        in the fit has its own corrections.
         """
         from xrecal.arrays.shared.issuing import at_own_place, issue
 

@@ -19,9 +19,9 @@ from .components import Component
 from .seasons import with_season_in_doubt
 
 MATRIX, TRUST = "relative_scores", "trust_in_season"
-"""Keys of the evidence of a pool. The first is a matrix of scores of held-out forecasts, with a
-score for each pair of components, divided by the smallest CRPS of all components. The second is the
-share of its weight that a component with the season may keep."""
+"""Keys of the evidence of a pool. ``MATRIX``: scores of held-out forecasts, one for each pair of
+components, divided by the smallest CRPS of all components. ``TRUST``: the share of their weight
+that components with the season may keep."""
 
 
 def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:

@@ -40,7 +40,7 @@ LONG_ENOUGH = 1.0
 """If a trial takes this many seconds or more, no larger trial follows it."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
 """Number of forecasts that a trial times together. If one location is too fast to time, the last
-trial has ``SEVERAL_LOCATIONS``."""
+trial has ``SEVERAL_LOCATIONS`` locations."""
 
 
 @dataclass(frozen=True)

@@ -215,15 +215,15 @@ def plan_forecast(
 
 
 def _refuse_splits_of_many(held_out: HeldOut) -> None:
-    """Raise ValueError for splits of a shared fit, or of pools with a shared component."""
+    """Raise ValueError if the splits are of a shared fit, or of pools with a shared component."""
     pool = held_out.prepared.pairs.pool
     if pool is not None and any(
         fold.method.by_sums or pools_share(fold.method, pool, fold.train.size)
         for fold in held_out.folds
     ):
         raise ValueError(
-            f"a plan cannot have splits of a fit {pool} of many cases, because they are fitted one "
-            "after the other; to plan a single fit, leave out the argument by"
+            f"a plan cannot have splits of a fit to many cases {pool}, because the splits are "
+            "fitted one after the other; to plan a single fit, leave out the argument by"
         )
 
 

@@ -196,7 +196,7 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
-    """Return the number of fits and, for each round, the numbers of known and of predicted cases.
+    """Return the number of fits and, for each round, how many cases are known and predicted.
 
     A round is a fit or an update, followed by predictions. The result leaves out rounds before the
     first fit.

@@ -35,10 +35,10 @@ def quantile_reliability(
 ) -> xr.Dataset:
     """Reliability of quantiles, without the annual cycle of the forecasts.
 
-    The result is that of :func:`xrecal.diagnostics.quantile_reliability`, with the range of the
-    subtracted cycle if there are dates. At each location, the function subtracts the annual cycle
-    of the forecast means from forecasts and observations. It does so only if yearly and half-yearly
-    waves explain more than half of the variance of these means (as in
+    The result is the Dataset of :func:`xrecal.diagnostics.quantile_reliability`. If there are
+    dates, it also has the range of the subtracted cycle. At each location, the function subtracts
+    the annual cycle of the forecast means from forecasts and observations. It does so only if
+    yearly and half-yearly waves explain more than half of the variance of these means (as in
     :func:`xrecal.diagnostics.skce_test`), because such a cycle would put the curve near the
     diagonal for any forecast. Otherwise the range is 0. Calibrated forecasts stay calibrated,
     because the cycle depends on forecasts and dates alone. ``beside`` may be another forecast of

@@ -18,10 +18,10 @@ N_GROUPS = 1.5
 
 
 def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
-    """Both ends (2, ...) of the central 90 % range of the share of events in ``n`` cases.
+    """Lower and upper end (2, ...) of the central 90 % range for the share of events in n cases.
 
-    The cases are independent, with the same ``probability`` of the event. The range
-    is exact, from the binomial distribution, and NaN if ``n`` is 0.
+    The cases are independent, with the same ``probability`` of the event. The range is exact, from
+    the binomial distribution, and NaN if ``n`` is 0.
     """
     from scipy.stats import binom
 
@@ -31,7 +31,7 @@ def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
 
 
 def error_limits(n: npt.ArrayLike) -> Floats:
-    """Both ends (2, ...) of the central 90 % range of the observed RMSE divided by the true RMSE.
+    """Lower and upper end (2, ...) of the central 90 % range for observed RMSE / true RMSE.
 
     The range is exact for ``n`` independent normal errors, from the chi-square distribution, and
     NaN if ``n`` is 0.
@@ -44,7 +44,7 @@ def error_limits(n: npt.ArrayLike) -> Floats:
 
 
 def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
-    """Issued probabilities (k,), and both ends (2, k) of the range of observed frequencies there.
+    """Issued probabilities (k,), and the range (2, k) of observed frequencies at each probability.
 
     The function divides cases into groups of similar size. The number of groups grows with the cube
     root of the number of cases. The share of events in a group then has an error similar to that of

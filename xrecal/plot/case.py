@@ -46,7 +46,7 @@ N_POINTS = 400
 """Number of points of the curve of a normal distribution."""
 
 APART_IN_CDF = 0.07
-"""Least difference in probability between named past cases in a cumulative distribution."""
+"""Least difference in probability between past cases that a cumulative distribution names."""
 
 APART_IN_DENSITY = 0.05
 """Least distance between the names of past cases in a density, as a share of the members' range."""
@@ -221,7 +221,7 @@ class OneCase:
     """A forecast of one variable at one location and time, in memory."""
 
     form: Form
-    """Form of the forecast; its parts have at most the dimension of the members."""
+    """Form of the forecast; its parts have no dimensions other than that of the members."""
     labelled: xr.DataArray | xr.Dataset
     """The given forecast of one case."""
 
@@ -348,7 +348,7 @@ def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
 
 
 def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> list[int]:
-    """Positions of the members with most weight, with names at least ``apart`` from each other.
+    """Positions of the heaviest members whose names are at least ``apart`` from each other.
 
     Each name occurs once, although several components of a pool may have members of the same date.
     """

@@ -56,13 +56,13 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     Notes
     -----
     Points below the diagonal mean that intervals contain too few observations. If a forecast is
-    calibrated and its cases are independent, a point lies within the band with a probability of 90
-    % (binomial distribution). The number at a point is the mean width of the intervals; the figure
-    leaves out numbers that would cover a curve or another number. For many locations, points show
-    the median, and lines show the range of 90 % of the locations. The band is that of a single
-    location, so for calibrated forecasts these lines are about as long as the band is high. If the
-    levels of quantile forecasts do not reach the ends of an interval, the figure has a note instead
-    of a point.
+    calibrated and its cases are independent, the probability that a point lies within the band is
+    90 % (binomial distribution). The number at a point is the mean width of the intervals; the
+    figure leaves out numbers that would cover a curve or another number. For many locations, points
+    show the median, and vertical lines show the range of 90 % of the locations. The band is that of
+    a single location, so for calibrated forecasts these lines are about as long as the band is
+    high. If the levels of quantile forecasts do not reach the ends of an interval, the figure has a
+    note instead of a point.
 
     Examples
     --------

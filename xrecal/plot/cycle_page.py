@@ -32,10 +32,10 @@ LINE, HEAD, FEET, AROUND, BESIDE = 0.14, 0.95, 0.4, 0.85, 0.55
 and gaps around a row of panels, and of the gaps around the text."""
 
 FOOT = (
-    f"Grey bands contain the coverage of {BAND:.0%} of calibrated forecasts with as many "
-    "independent cases. Shaded areas reach from the beginning of a change to its detection.\nThe "
-    "monitor shows the place and lead with the most evidence; it raises an alarm where the e-value "
-    "crosses the dashed line of its colour."
+    f"Grey bands contain {BAND:.0%} of the coverages of calibrated forecasts with the same number "
+    "of independent cases. Shaded areas reach from the beginning of a change to its detection.\n"
+    "The monitor shows the place and lead with the most evidence; it raises an alarm where the "
+    "e-value crosses the dashed line of its colour."
 )
 
 

@@ -147,8 +147,8 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
     """Draw the outline of another histogram of the same kind over an existing histogram.
 
-    If the ensembles have another size, the function scales their ranks to the same axis. If there
-    are no cases, it draws nothing.
+    If the ensembles of the two histograms differ in size, the function stretches the outline to the
+    width of the existing histogram. Without cases, the function draws nothing.
     """
     counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
     if n == 0:

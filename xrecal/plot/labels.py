@@ -20,7 +20,7 @@ from xrecal.diagnostics.p_values import shown_p
 from xrecal.inputs.metadata import same_units, shown_units
 
 WIDTH, WIDTH_BELOW = 36, 64
-"""Largest number of characters per line: of a label beside the Axes, and of a label below."""
+"""Largest number of characters per line, for a label beside the Axes and for a label below."""
 
 _SIGNS = {"degC": "°C", "degF": "°F", "degree": "°"}
 _DEGREES = {"degrees_east": "°E", "degree_east": "°E", "degrees_north": "°N", "degree_north": "°N"}
@@ -68,7 +68,7 @@ def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WID
 
 
 def width_beside(ax: Axes) -> int:
-    """Number of letters that fit on a line beside the Axes, from half of ``WIDTH`` to ``WIDTH``."""
+    """Number of letters per line beside the Axes: at least half of ``WIDTH``, at most ``WIDTH``."""
     height = ax.get_window_extent().height * 72 / ax.figure.dpi
     letter = 0.55 * FontProperties(size=rcParams["axes.labelsize"]).get_size_in_points()
     return int(np.clip(height / letter, WIDTH // 2, WIDTH))
@@ -152,7 +152,7 @@ def event_of(data: xr.Dataset) -> str:
 
 
 def by_threshold(data: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """Name of the event and results of each threshold; without thresholds, the name is empty."""
+    """For each threshold, name of the event and results; without thresholds, one empty name."""
     if "threshold" not in data.dims:
         return [("", data)]
     return [

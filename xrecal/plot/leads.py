@@ -66,9 +66,10 @@ def skill_by_lead(
     Notes
     -----
     For one location, the shaded area is the central 90 % of a normal distribution around the skill.
-    Its standard deviation is the standard error of the skill. A point is filled if the difference
-    of the scores at this lead is significant at 5 %; each lead has a test of its own. For many
-    locations, the figure shows the median, and the range of 90 % of the locations.
+    The standard deviation of this distribution is the standard error of the skill. A point is
+    filled if the difference of the scores at this lead is significant at 5 %; each lead has a test
+    of its own. For many locations, the figure shows the median, and the range of 90 % of the
+    locations.
 
     Examples
     --------

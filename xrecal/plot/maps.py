@@ -316,7 +316,7 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
-    """Coordinate of the field that fits ``mark``, such as its longitudes; None if none fits."""
+    """Coordinate of the field that ``mark`` describes, such as longitudes; otherwise None."""
     matching = (c for name, c in field.coords.items() if c.dims and mark.fits(name, c))
     return max(matching, key=lambda c: c.ndim, default=None)  # curvilinear grids have 2-D ones
 

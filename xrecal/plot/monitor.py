@@ -27,8 +27,8 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e3
-"""Lower end of the axis; and the largest upper end, as a multiple of the highest dashed line. The
-dashed lines are the limits for an alarm and for a change."""
+"""Lower end of the axis, and largest value of its upper end (as a multiple of the higher dashed
+line). The dashed lines are the limits for an alarm and for a change."""
 
 FOR_LEGEND = 0.12
 """Margin above the curves, as a share of the height of the axis."""
@@ -139,7 +139,7 @@ def _draw(
 
 
 def _mark(ax: Axes, x: npt.NDArray[Any], data: xr.Dataset, time: Hashable, limit: float) -> None:
-    """Mark the first alarm after each restart, and each change from beginning to detection."""
+    """Mark the first alarm after each restart, and the time from each change to its detection."""
     alarm = data["alarm"].to_numpy().astype(bool)
     first = alarm & ~(np.roll(alarm, 1) & ~data["restarts"].to_numpy())
     first[0] = alarm[0]

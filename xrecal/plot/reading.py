@@ -84,14 +84,14 @@ def same_quantity(a: xr.DataArray, b: xr.DataArray, *, names: tuple[str, str]) -
 
 
 def drop_single(array: xr.DataArray, keep: Sequence[Hashable] = ()) -> xr.DataArray:
-    """The array without dimensions of length one, other than ``keep``."""
+    """Drop the dimensions of length one, except the dimensions ``keep``."""
     return array.squeeze([d for d, n in array.sizes.items() if n == 1 and d not in keep])
 
 
 def require_one(
     array: xr.DataArray, keep: Sequence[Hashable], *, figure: str, remedy: str = ""
 ) -> xr.DataArray:
-    """The array without dimensions of length one, other than ``keep``.
+    """Drop the dimensions of length one, except the dimensions ``keep``.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def range_of(values: Floats, *, mean: bool = False) -> tuple[Floats, Floats, Flo
 
 
 def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Points of a line, without points between two equal values, which do not change the line."""
+    """Leave out points of a line between two equal values: they do not change the line."""
     kept = np.ones(y.size, bool)
     kept[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
     return x[kept], y[kept]

@@ -208,7 +208,7 @@ def _on_grid(locations: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats, Fl
 
 
 def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
-    """Draw the share of events, and the line of no skill, half-way from share to diagonal."""
+    """Draw the share of events and, half-way between share and diagonal, the line of no skill."""
     # The regression does not change the mean of the events.
     share = float(np.concatenate([happened for _, happened in locations]).mean())
     style: Style = {"color": ink(ax), "alpha": 0.5, "lw": 0.8, "zorder": 1.8}
@@ -282,9 +282,9 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     Raises
     ------
     TypeError, ValueError
-        If ``reliability`` is not such a Dataset, if there is no case, or if there are several
-        locations, because their values have no common axis. In the last case, select one location,
-        or pass ``dim=...`` to the diagnostic: it then pools the cases of all locations.
+        If ``reliability`` is not such a Dataset, or if there is no case. Several locations also
+        raise an error, because their values have no common axis: select one location, or pass
+        ``dim=...`` to the diagnostic, which then pools the cases of all locations.
 
     Notes
     -----

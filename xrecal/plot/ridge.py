@@ -1,4 +1,4 @@
-"""Held-out loss of a CKME by ridge."""
+"""Held-out loss of a CKME with each ridge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Largest loss that the axis may show: excess over the smallest loss, as a share of this loss."""
+"""Largest excess over the smallest loss that the axis shows, as a share of the smallest loss."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

@@ -130,7 +130,7 @@ def reference_height(ax: Axes, y: float) -> None:
 
 
 def curves_of(ax: Axes) -> list[npt.NDArray[np.float64]]:
-    """Points (n, 2) of each curve that is a line."""
+    """Points (n, 2) of each curve drawn as a line."""
     lines = [line for line in ax.lines if str(line.get_gid()).startswith(_CURVE)]
     return [np.asarray(line.get_xydata(), dtype=np.float64) for line in lines]
 

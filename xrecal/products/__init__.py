@@ -1,4 +1,4 @@
-"""Products of distributions: each takes raw, recalibrated and held-out forecasts.
+"""Products of distributions: all of them accept raw, recalibrated and held-out forecasts.
 
 =====================================  ==========================================================
 source, recalibrated, reductions       sources of distributions, and reductions

@@ -277,8 +277,8 @@ def _weighted(
 ) -> dict[Hashable, xr.DataArray]:
     """Members and weights, with novelty, status and shapes of tails, by the names of the results.
 
-    Jointly fitted variables have the same weights. So ``weights`` are the weights that were
-    computed for another of these variables, or None.
+    Jointly fitted variables have the same weights, so one computation is enough. ``weights`` are
+    the result of an earlier computation, or None.
     """
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]

@@ -86,8 +86,8 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
     Notes
     -----
-    :func:`~xrecal.diagnostics.ranked_probability_score` takes the same edges. It is the sum of the
-    Brier scores for exceeding each edge.
+    :func:`~xrecal.diagnostics.ranked_probability_score` takes the same edges. This score is the sum
+    of the Brier scores for exceeding each edge.
 
     Examples
     --------
@@ -249,8 +249,8 @@ def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
     positions = " and ".join(map(repr, pool.dims))
     warn_once(
         f"the edges of the categories are those of all positions along {positions} together, "
-        "because the fit pools these positions: if they differ, categories separate places rather "
-        "than dates. For separate edges use model.apply(forecast).recal.categories("
+        "because the fit pools these positions: if positions differ, categories separate places "
+        "rather than dates. For separate edges use model.apply(forecast).recal.categories("
         f"observations.quantile([1/3, 2/3], {dim!r}))"
     )
 

@@ -1,4 +1,4 @@
-"""Members from past dates: each date is drawn for a whole field, by mean weight over locations."""
+"""Members from past dates, drawn for whole fields by the mean weight of a date over locations."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _require_same_cases(name: Hashable, first: Recalibrated, other: Recalibrated
 
 
 def _labels(obj: xr.DataArray | xr.Dataset, coordinate: Hashable, dim: Hashable) -> Any:
-    """Labels along a dimension, or positions if it has no labels; empty if ``obj`` lacks it."""
+    """Labels along a dimension, or else positions; empty if ``obj`` lacks the dimension."""
     if coordinate in obj.coords and obj.coords[coordinate].dims == (dim,):
         return obj.coords[coordinate].to_index()
     return xr.DataArray(np.arange(obj.sizes.get(dim, 0)), dims=[dim]).to_index()

@@ -86,14 +86,15 @@ def cross_validate(
     hindcast, observations, method, dim, member_dim, condition_on, covariates
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     by : {"year", "block", "retrospective", "rolling"}
-        Cases that one fit predicts. "year": a fit predicts each year, and learns from all other
-        years. "block": a fit predicts each of ``blocks`` contiguous parts, and learns from all
-        other parts. "retrospective": a fit predicts each part after the first, and learns from the
-        parts before it. "rolling": as in operation, a fit predicts the cases up to the next fit,
-        and learns from the last ``window``. With "year" and "block", fits also learn from the
-        future, so results look too good if climate or forecast model drift. With "retrospective"
-        and "rolling", fits learn from the past alone if ``gap`` is at least the lead time; with a
-        smaller gap, they also learn from starts that verify later.
+        Cases that one fit predicts. "year": each fit predicts one year, and learns from all other
+        years. "block": each fit predicts one of ``blocks`` contiguous parts, and learns from all
+        other parts. "retrospective": each fit predicts one part, and learns from the parts before
+        it; no fit predicts the first part. "rolling": as in operation, each fit predicts the cases
+        up to the next fit, and learns from the cases of the last ``window``. With "year" and
+        "block", fits also learn from the future, so results look too good if climate or forecast
+        model drift. With "retrospective" and "rolling", fits learn from the past alone if ``gap``
+        is at least the lead time; with a smaller gap, they also learn from forecasts that had not
+        yet verified.
     gap : int, timedelta or str, optional
         Number of cases next to the predicted cases that the fit does not learn from, or a length of
         time such as ``"5D"``. The gap is on both sides of the predicted cases, or only before them
@@ -156,17 +157,18 @@ def cross_validate(
     Returns
     -------
     DataArray or Dataset
-        Output along the dimensions of the hindcast, without that of the members; several levels add
-        a dimension ``quantile``, and other products add their own dimensions. The result is lazy if
-        an input is lazy. Values are NaN where the forecast or the fit is missing. They are also NaN
-        for cases that no fit predicts, such as the first cases if fits learn from the past alone.
+        Output along the dimensions of the hindcast, without the member dimension. Several levels
+        add a dimension ``quantile``, and other products add their own dimensions. The result is
+        lazy if an input is lazy. Values are NaN where the forecast or the fit is missing. They are
+        also NaN for cases that no fit predicts, such as the first cases if fits learn from the past
+        alone.
 
     Raises
     ------
     ValueError
         If splits are impossible, if no split leaves ``min_samples`` cases to learn from, if a
-        parameter belongs to another output, if the method has a ``refit`` of its own, or as for
-        ``fit``.
+        parameter belongs to another output, if ``refit`` is given for a method with a ``refit`` of
+        its own, or as for ``fit``.
     TypeError
         As for ``fit``.
 
@@ -176,14 +178,14 @@ def cross_validate(
     (ridge, centres, bounds, half-life) uses the predicted cases. A split divides the cases into
     predicted and training cases, and each location has one fit for each split. With "year" and
     "block", all splits share one computation of energy distances, which changes rounding only. If
-    fits learn from the past alone or pool cases, each split computes its own distances. Each fit
-    pools cases as ``fit`` does for the same number of dates. A shared fit keeps all of its cases in
-    memory.
+    fits learn from the past alone or pool cases, each split computes its own distances. As for
+    ``fit``, the number of training cases decides whether a pooled fit is a shared fit. A shared fit
+    keeps all of its cases in memory.
 
     With ``refit``, the model predicts each case from the cases that had verified when the forecast
-    was issued. So n days with ``every="1D"`` cost n updates, and one fit at the first prediction
-    after each period ``refit``. If fewer than ``min_samples`` cases have verified, the fit waits
-    for the next update.
+    was issued. So n days with ``every="1D"`` cost n updates, and one fit in each period ``refit``,
+    before the first prediction of the period. If fewer than ``min_samples`` cases have verified,
+    the fit waits for the next update.
 
     Examples
     --------
@@ -282,7 +284,7 @@ def _categories(
 
 
 _OWN: dict[str, Callable[..., Any]] = {"categories": _categories, "pit": _pit}
-"""Outputs that need training observations, or the numbers of the cases."""
+"""Outputs that need the training observations, or the index of each case."""
 
 
 def climatological_categories_of(

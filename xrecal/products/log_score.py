@@ -70,9 +70,9 @@ def log_score(
         Values are NaN where the observation or forecast is missing.
 
         The score is inf where the density is zero: beyond the outermost quantiles, and outside the
-        bounds of censored distributions. If all members are equal or there is only one, the score
-        is inf at any other value. A mean that includes such a score is also inf. The score is NaN
-        if the observation lies on a point mass, which has no density: on members that are all
+        bounds of censored distributions. If all members are equal or there is only one member, the
+        score is inf at any other value. A mean that includes such a score is also inf. The score is
+        NaN if the observation lies on a point mass, which has no density: on members that are all
         equal, on a single member, on equal quantiles, on a normal distribution with scale 0, or on
         a bound of a censored distribution.
 

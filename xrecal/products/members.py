@@ -29,8 +29,8 @@ def members_of(
 ) -> tuple[FloatArray, ...]:
     """Put n quantiles of each forecast in a random order that differs by case and location.
 
-    The seed and the numbers of the case and of the location determine the order. The number
-    of the location is the sum of the arrays ``location`` (L, T), for T cases at L locations.
+    The seed, the index of the case and the index of the location determine the order. The index of
+    the location is the sum of the arrays ``location`` (L, T), for T cases at L locations.
     """
     from xrecal.arrays import shuffled_members
 
@@ -164,18 +164,18 @@ def model_members(
     cases.
 
     Equal values (dry members) of a case get a random order, which is the same at all locations. A
-    raw member or past observation that is missing at a place gets a random rank at that place; the
-    random number is the same at all places.
+    raw member or past observation that is missing at a place gets a random rank at that place, from
+    a random number that is the same at all places.
 
     ``"dates"``: each member is the field observed at one past date. For each case, systematic
-    sampling draws n dates by their weights: mean weights over all locations. All locations count
-    equally, whatever their area. The fields are as consistent as observed fields, but the
-    distribution at a single location differs from that of :meth:`apply`. ``"dates"`` needs a method
-    whose members are past observations (``CKME(support="observations")``, ``IDR``,
+    sampling draws n dates. The weight of a date is its mean weight over all locations. All
+    locations count equally, whatever their area. The fields are as consistent as observed fields,
+    but the distribution at a single location differs from that of :meth:`apply`. ``"dates"`` needs
+    a method whose members are past observations (``CKME(support="observations")``, ``IDR``,
     ``Climatology``). Values are NaN where a drawn date has no observation. xrecal computes the
-    weights twice. If the forecasts have several chunks along the calibration dimension, weights
-    differ by rounding, which rarely changes a drawn date. Chunks along other dimensions make no
-    difference.
+    weights twice: to draw the dates, and to find missing values. If the forecasts have several
+    chunks along the calibration dimension, weights differ by rounding, which rarely changes a drawn
+    date. Chunks along other dimensions make no difference.
 
     The members of a lead do not depend on the other leads that you pass, with two exceptions:
     ``"dates"`` averages weights over the leads that you pass, and the order of members of a model

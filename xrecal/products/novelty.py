@@ -34,7 +34,7 @@ def model_novelty(
     Returns
     -------
     DataArray or Dataset
-        Novelty along the dimensions of the forecast, without that of the members; lazy if the
+        Novelty along the dimensions of the forecast, without the member dimension; lazy if the
         forecast or the model is lazy. Values are NaN where the forecast, a covariate or the fit is
         missing.
 
@@ -52,11 +52,11 @@ def model_novelty(
 
     Notes
     -----
-    With a small ridge, similar cases determine a share of the recalibrated forecast. Novelty is one
-    minus the ratio of this share to the share for an ordinary case; see
-    :func:`xrecal.arrays.ckme_novelty`. It is near 0 for all forecasts up to the largest past
-    forecast. It is about 0.5 for a forecast that exceeds the largest past forecast by a fifth of
-    the spread of all past forecasts, and above 0.9 if the excess is half of this spread.
+    xrecal computes the novelty with a small ridge. Then similar past cases determine only a share
+    of the recalibrated forecast. Novelty is one minus the ratio of this share to the share for an
+    ordinary case; see :func:`xrecal.arrays.ckme_novelty`. It is near 0 for all forecasts up to the
+    largest past forecast. It is about 0.5 for a forecast that exceeds the largest past forecast by
+    a fifth of the spread of all past forecasts, and above 0.9 if the excess is half of this spread.
 
     Examples
     --------

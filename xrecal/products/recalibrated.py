@@ -169,7 +169,7 @@ class Recalibrated:
         return tuple(map(self._in_user_order, results.values()))
 
     def numbers(self) -> list[xr.DataArray]:
-        """Numbers of the case and of the location; see :func:`.source.numbers_of`."""
+        """Indices of the case and of the location; see :func:`.source.numbers_of`."""
         return numbers_of(self.form, self.fitted.dim, self.fitted.selected)
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:

@@ -65,7 +65,10 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """Position of the first case issued after each of n cases has verified: (n,), or (n, leads)."""
+    """Find, for each of n cases, the first later case whose forecast may learn from it.
+
+    The result has the positions of these later cases, with shape (n,) or (n, leads).
+    """
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None
@@ -83,7 +86,7 @@ def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
 
 
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
-    """Rounds of fit or update; each fit has a method with settings that suit its training cases."""
+    """Plan fits and updates; each fit has a method with settings that suit its training cases."""
     pairs, axis = prepared.pairs, prepared.axis
     if prepared.shared is not None:
         raise ValueError(
@@ -111,7 +114,7 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
             Advice(
                 "no fit has ",
                 Typed("min_samples", splits.min_samples),
-                " cases to learn from whose observations are known; give ",
+                " training cases with known observations; give ",
                 more_cases(pairs, splits),
                 "a smaller ",
                 Typed("min_samples"),

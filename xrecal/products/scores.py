@@ -166,9 +166,9 @@ def pit_of(
 ) -> tuple[FloatArray, ...]:
     """PIT values (L, T) of T cases at L locations, drawn at random within jumps of the CDF.
 
-    The seed and the numbers of case and location determine the random numbers. The number of
-    the location is the sum of the arrays ``location`` (L, T). With ``augmented``, the observation
-    becomes a further member of the plain ensemble.
+    The seed, the index of the case and the index of the location determine the random numbers. The
+    index of the location is the sum of the arrays ``location`` (L, T). With ``augmented``, the
+    observation becomes a further member of the plain ensemble.
     """
     if augmented:
         assert isinstance(distribution, Empirical)
@@ -234,8 +234,8 @@ def crps(
     -----
     The score of the issued distribution F and the observation y is
     :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_; X and X' are
-    independent draws from F. Each member has its weight. Each quantile has the mass between the
-    midpoints of its level and the neighbouring levels, so the score differs from
+    independent draws from F. Each member has its weight. Each quantile has the mass between two
+    levels: half-way to the next lower and to the next higher level. So the score differs from
     :func:`xrecal.diagnostics.wis`, in which all quantiles count equally. ``lower`` and ``upper``
     are the limits of the integral. For normal distributions, xrecal uses closed forms of the score.
 
@@ -303,7 +303,7 @@ class Verified(NamedTuple):
 
     source: Source
     observations: xr.DataArray | KnownName
-    """Observations; for held-out cases, the name under which ``source`` keeps them."""
+    """Observations; for held-out cases, the name of the observations in ``source``."""
 
     @property
     def levels(self) -> FloatArray | None:
@@ -405,7 +405,7 @@ def model_pit(
     -------
     DataArray or Dataset
         Values in [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. The
-        result has the dimensions of the forecast, without that of the members. xrecal computes it
+        result has the dimensions of the forecast, without the member dimension. xrecal computes it
         chunk by chunk.
 
     Raises
@@ -446,7 +446,7 @@ def verified_of(
 def verify(
     model: Fitted, forecast: xr.Dataset, observations: Observations, seed: int, covariates: Given
 ) -> dict[str, Labelled]:
-    """Scores ``crps`` and ``pit`` of recalibrated forecasts, and their ``median``, at once.
+    """Compute ``crps``, ``pit`` and ``median`` of recalibrated forecasts in one run.
 
     ``crps`` and ``pit`` equal the results of ``model.crps`` and ``model.pit``.
     """

@@ -58,14 +58,14 @@ class Source(Protocol):
     ) -> tuple[xr.DataArray, ...]:
         """Return the results of a reduction, one for each mapping in ``out``.
 
-        In each result, the dimensions of its mapping replace the dimension of members.
+        In each result, the dimensions in its mapping replace the member dimension.
 
         ``extras`` are further arguments of the reduction: arrays, or for held-out cases also names
         of arrays that the source knows.
         """
 
     def numbers(self) -> list[xr.DataArray]:
-        """Numbers of the case and of the location, which determine the random order of members."""
+        """Indices of the case and of the location, which determine the random order of members."""
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
         """Return a result without dimensions that the user's forecast lacks, such as leads."""
@@ -191,7 +191,7 @@ class Issued:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Numbers of the case and of the location; see :func:`xrecal.inputs.forms.numbers_of`."""
+        """Indices of the case and of the location; see :func:`xrecal.inputs.forms.numbers_of`."""
         cases = self.form.roles.cases
         return numbers_of(self.form, cases[0] if len(cases) == 1 else None)
 

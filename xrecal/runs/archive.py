@@ -75,7 +75,7 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """Find observations known at a start that ``fitted`` lacks, or has with another value."""
+        """Find observations known at a start that are missing or different in ``fitted``."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
@@ -219,7 +219,7 @@ def _forecasts(
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
     """Add the dimension of the starts to coordinates that may differ between files.
 
-    The covariates of the model may differ. In a file of a single start, coordinates of dates, such
+    The covariates of the model may differ. If a file has a single start, coordinates of dates, such
     as the valid time, may differ too.
     """
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
@@ -330,7 +330,7 @@ def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
     dated = {d for one in datasets for d, index in one.indexes.items() if index.dtype.kind == "M"}
     if len(dated) != 1:
         raise ValueError(
-            "xrecal joins files of observations along their dates, but these have dates along "
+            "xrecal joins files of observations along their dates, but the dates here are along "
             f"{sorted(map(str, dated))}; give one file"
         )
     dim = dated.pop()

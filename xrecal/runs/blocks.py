@@ -28,7 +28,7 @@ class Block:
     chunks: dict[str, tuple[int, ...]]
     """Position of the chunk of each array among all chunks of this array."""
     regions: dict[str, tuple[slice, ...]]
-    """Slices of each array that the chunk covers."""
+    """Slices of each array that its chunk covers."""
 
 
 def blocks_of(dataset: xr.Dataset) -> list[Block]:

@@ -189,7 +189,7 @@ class Cycle:
 
     @explained("cycle.report")
     def report(self, path: str | PathLike[str] | None = None, *, days: int = 92) -> Figure:
-        """Draw the last months on one page, and write the page to a file if ``path`` is given.
+        """Draw a page about the last months, and write the page to a file if ``path`` is given.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Cycle:
         FileNotFoundError
             If there is no cycle in the folder, or no forecast of the cycle has verified yet.
         ValueError
-            If the name of the file has another ending.
+            If the name of the file ends neither in .pdf nor in .png.
         """
         from xrecal.plot.cycle_page import cycle_page
         from xrecal.plot.page import check_page, write_page

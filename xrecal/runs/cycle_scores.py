@@ -51,7 +51,7 @@ def scored(
 
 
 def _with_places(values: xr.DataArray) -> xr.DataArray:
-    """Keep only coordinates that are labels, or names or positions of places."""
+    """Keep only the labels of dimensions, and the names and positions of places."""
     kept = {n for d in values.dims for n in naming(values, d)}
     kept |= {n for n, c in values.coords.items() if c.ndim == 2 and is_angle(n, c)}
     return values.drop_vars([n for n in values.coords if n not in kept])

@@ -176,7 +176,7 @@ def location_blocks(
     asked: Mapping[str, int],
     whole: Sequence[Hashable] = (),
 ) -> Blocks:
-    """Return the sizes of blocks of locations: ``asked``, or else about 16 MiB of forecasts.
+    """Return the sizes of blocks of locations: as ``asked``, else for about 16 MiB per block.
 
     Blocks have all positions along the dimensions ``whole``.
     """
@@ -202,7 +202,7 @@ def location_blocks(
 
 
 def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
-    """Return sizes of blocks of locations: as ``asked``, else as stored, else about 16 MiB."""
+    """Return the sizes of blocks: as ``asked``, else as stored, else for about 16 MiB per block."""
     sizes: Blocks = {}
     cut: Blocks = {}
     n_bytes = 0

@@ -205,8 +205,8 @@ class _Watched:
     def _with_actions(self, found: Sequence[Finding]) -> Iterator[Finding]:
         """Yield findings with advice.
 
-        If only few places have an error, but have it at all leads, the advice is to check the
-        observations of these places.
+        If at most a quarter of the places have an error, the advice for a place with this error at
+        all leads is to check its observations.
         """
         n_places = len(self.scores)
         has_cases = np.asarray(np.isfinite(self.scores).any(-1))

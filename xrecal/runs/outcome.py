@@ -76,8 +76,8 @@ class Outcome:
         Number of verified forecasts that this run has scored, and number of verified forecasts that
         it could not score because their models are removed. The numbers count each place and lead.
     scores : dict
-        For each variable the mean CRPS of the ``n`` forecasts that this run has scored. ``in_all``
-        has the mean CRPS of all forecasts scored so far.
+        For each variable, the number ``n`` of forecasts that this run has scored, and their mean
+        CRPS. ``in_all`` has the mean CRPS of all forecasts scored so far.
     alarms, changes : int
         Number of places and leads with an alarm, and number of changes of calibration.
     findings : list of dict
@@ -153,7 +153,7 @@ class Outcome:
         if stems := self.missing_starts:
             counted = _counted("start", stems)
             if len(stems) == N_STARTS:
-                counted = f"the latest {counted}, and perhaps for earlier starts"
+                counted = f"the latest {counted}, and perhaps none for earlier starts"
             self.notes.append(f"no forecast for {counted}")
 
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
@@ -221,8 +221,8 @@ def start_warnings(
     """
     if done.late:
         yield (
-            f"{_counted('forecast', done.late)} came late; a late forecast comes from the model "
-            "from before its start"
+            f"{_counted('forecast', done.late)} came late; a late forecast comes from a model "
+            "without cases from after its start"
         )
     if done.too_late:
         knows = f": {model} knows observations up to {shown(newest)}" if newest else ""

@@ -242,7 +242,7 @@ class Run:
     def by_variable(
         forecasts: xr.Dataset, member_dim: Hashable | None = None
     ) -> dict[str, xr.Dataset]:
-        """Return one Dataset for each forecast variable, with all of its parts, by name.
+        """Return all parts of each forecast variable as one Dataset, by the name of the variable.
 
         Parameters
         ----------
@@ -321,8 +321,8 @@ class Run:
         -------
         dict
             For each variable two numbers: ``learned`` counts observations of cases for which the
-            model has no observation, and ``revised`` counts observations that differ from those of
-            the model.
+            model has no observation, and ``revised`` counts observations that differ from the
+            observation in the model.
         """
         counts = {}
         first = next(iter(model.variables.values()))

@@ -73,7 +73,7 @@ def missing_starts(issued: Sequence[Date], now: Date) -> list[str]:
 
 
 def require_room(folder: Path, n_starts: int, each: int, rewritten: int) -> None:
-    """Raise OSError unless the disk has room for some starts and for rewritten files."""
+    """Raise OSError unless the disk has room for ``n_starts`` starts and for rewritten files."""
     need, free = n_starts * each + rewritten + MARGIN, shutil.disk_usage(folder).free
     if free < need:
         raise OSError(

@@ -276,7 +276,7 @@ class Target:
         return sum(self.marker(number).exists() for number in range(n_blocks))
 
     def unmark(self, n_blocks: int) -> list[int]:
-        """Remove the markers of missing or changed blocks; return the numbers of these blocks."""
+        """Remove the markers of missing or changed blocks; return the index of each such block."""
         with ThreadPoolExecutor() as pool:
             written = list(pool.map(self.is_marked, range(n_blocks)))
         missing = [number for number, there in enumerate(written) if not there]
@@ -337,7 +337,7 @@ class Target:
         discard_partial(self.path)
 
     def tasks(self, dataset: xr.Dataset, blocks: Mapping[int, Block]) -> list[Any]:
-        """Return a Dask task for each block (by number) that computes and writes the block."""
+        """Return, for each block, a Dask task that computes and writes the block."""
         from dask.delayed import delayed
 
         names = {name for block in blocks.values() for name in block.chunks}
@@ -391,7 +391,7 @@ def write_in_blocks(
             compute(target.tasks(dataset, {n: blocks[n] for n in missing}))
             if changed := target.unmark(len(blocks)):
                 left = f"{len(changed)} blocks in {target.folder}"
-                raise OSError(f"{left} are not as they were written")
+                raise OSError(f"{left} changed after being written")
             target.require_same_inputs()
             target.finish()
     except RunError:
@@ -414,7 +414,7 @@ def _number(text: str) -> int | float:
 def _differences(
     a: Mapping[str, Any], b: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the entries that differ between two requests: those of ``a``, and those of ``b``."""
+    """Return the entries that differ between two requests, as they are in ``a`` and in ``b``."""
     was, now = {}, {}
     for key in {**a, **b}:
         one, two = a.get(key), b.get(key)

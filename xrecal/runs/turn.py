@@ -219,7 +219,7 @@ class Turn:
         return before[-1] if before else None
 
     def _issue(self, start: Date, parent: str) -> bool:
-        """Make the forecast of a start, and before it the model of the start if there is none.
+        """Make the forecast of a start; if the start has no model yet, make the model first.
 
         If all members are missing, store no forecast and return False.
         """

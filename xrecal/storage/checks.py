@@ -72,7 +72,8 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     Returns
     -------
     dict from str to Expected
-        Expected properties of each array of the state. The numbers are not checked here.
+        Expected properties of each array of the state. This function does not check the numbers in
+        the arrays.
     """
     state, method = fitted.state, fitted.method
     if CASE not in state.dims or "status" not in state:

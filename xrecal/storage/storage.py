@@ -144,7 +144,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """Divide a model's Dataset into blocks of locations: its Dask chunks, else parts of 16 MiB."""
+    """Divide a model's Dataset into blocks: its Dask chunks, or else 16 MiB of locations each."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}

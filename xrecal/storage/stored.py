@@ -77,7 +77,7 @@ def to_dataset(model: Fitted) -> xr.Dataset:
 
 
 def _owner(variables: Mapping[Hashable, FittedVariable], name: Hashable) -> Hashable:
-    """Return the variable that stores the past forecasts of ``name``, which others may share."""
+    """Return the variable that stores the past forecasts of ``name``: ``name`` or another."""
     return next((other for other in variables if other in variables[name].jointly), name)
 
 
@@ -86,7 +86,7 @@ def _vectors(state: xr.Dataset) -> list[Hashable]:
 
 
 def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable, FittedVariable]:
-    """Return all variables, each with the past forecasts which several variables share."""
+    """Return all variables; each gets its past forecasts, even if another variable stores them."""
     whole = {}
     for name, fitted in variables.items():
         owner = variables[_owner(variables, name)].state

@@ -14,8 +14,8 @@ from xrecal.typing import FloatArray
 DAYS_PER_YEAR = 365.0
 
 ROUNDING = 1e-6
-"""A date may lie outside a window by this number of days, because fractions of a year are
-rounded."""
+"""A date that lies outside a window by at most this number of days counts as inside, because
+fractions of a year are rounded."""
 
 
 def climatology_weights(
@@ -25,7 +25,7 @@ def climatology_weights(
     features: Features | None = None,
     new_features: Features | None = None,
 ) -> FloatArray:
-    """Compute weights of past observations, which do not depend on the ensemble of the forecast.
+    """Compute weights of past observations for climatology, which ignores the forecast ensemble.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def climatology_weights(
     n_new : int
         Number T of forecasts.
     features, new_features : Features, optional
-        Covariates v of cases (L, n, k) and v' of forecasts (L, T, k). Weights are proportional to
-        the kernel ``exp(-sum p_k (v_k - v'_k)²)``. The function ``joint_weights`` computes the
+        K covariates: v of cases (L, n, K) and v' of forecasts (L, T, K). Weights are proportional
+        to the kernel ``exp(-sum p_k (v_k - v'_k)²)``. The function ``joint_weights`` computes the
         factors p_k from the covariates of the past cases. Without covariates, all known
         observations have the same weight.
 
@@ -123,9 +123,9 @@ def climatology_quantiles(
     Returns
     -------
     array of float64, shape (..., k), or (..., T, k) with a window
-        The quantile at level q is the smallest observation with at least a share q of the
-        observations at or below it; see :func:`weighted_quantile`. Quantiles have the unit of the
-        observations, and are NaN if no observation is known.
+        The quantile at level q is the smallest observation z such that at least a share q of the
+        observations are at or below z; see :func:`weighted_quantile`. Quantiles have the unit of
+        the observations, and are NaN if no observation is known.
 
     Notes
     -----

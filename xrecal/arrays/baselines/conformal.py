@@ -7,8 +7,8 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 ROUNDING = 1e-9
-"""The module subtracts this number before it rounds up, because the computed (1 - 0.7) * 10 is
-above 3."""
+"""The module subtracts this number from a rank before it rounds the rank up. For example, the rank
+(1 - 0.7) * 10 is 3, but its computed value is above 3."""
 
 
 def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:

@@ -30,9 +30,9 @@ RIDGE = 1.0
 regressors have the coefficients g in the mean and h in the spread. In the ridge, regressors and
 residuals are scaled to standard deviation 1, and g is the difference from the least-squares
 coefficients. In records of 20 to 60 cases, some cases may lie exactly on a line, or at a bound.
-Without the ridge, g and h would then grow without limit. The CRPS has a curvature of 0.28 in h. So
-the ridge reduces h by 20 % with n = 30. With n = 1000, it reduces h by 0.7 %, and the sampling
-error of h is 0.025.
+Without the ridge, g and h would then grow without limit. The second derivative of the mean CRPS by
+h is 0.28. So the ridge reduces h by 20 % with n = 30, and by 0.7 % with n = 1000; the sampling
+error of h is then 0.025.
 """
 
 
@@ -131,7 +131,7 @@ def mean_crps(
 
 @inner
 def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-def]
-    """Solve (H + damping I) step = -gradient by elimination.
+    """Solve (H + damping I) step = -gradient for the step, where H is the Hessian.
 
     The function returns False if H + damping I is not positive definite.
     """
@@ -210,10 +210,10 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
     """Subtract a least-squares line from y; return the root mean square (RMS) of the residuals.
 
     The mean of y must be 0. The line depends on the first m of the variables x, r_1..r_K; the
-    function writes the slopes to `line` (m,). In units of the RMS, all parameters of the model are
-    about 1. The function fits one slope after another, again and again until no slope changes. This
-    also works if two variables are equal. If the function stops too early, the later search for the
-    minimum CRPS corrects the slopes.
+    function writes the slopes to `line` (m,). The caller divides y by the RMS, so that all
+    parameters of the model are about 1. The function fits one slope after another, again and again
+    until no slope changes. This also works if two variables are equal. If the function stops too
+    early, the later search for the minimum CRPS corrects the slopes.
     """
     line.fill(0.0)
     n, square = cases.shape[0], 0.0
@@ -238,8 +238,8 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
 def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
     """Return cases (n, 5 + K) for `mean_crps`, and means and standard deviations of x and r.
 
-    The function stores v divided by its mean, and standardised x and r, but not yet y. Means and
-    deviations have shape (1 + K,).
+    The cases contain v divided by its mean, and standardised x and r; the caller adds y and its
+    distances from the bounds. Means and deviations have shape (1 + K,).
     """
     cases, column = np.zeros((x.size, 5 + r.shape[1])), np.empty(x.size)
     mean, std = np.empty(1 + r.shape[1]), np.empty(1 + r.shape[1])
@@ -330,7 +330,7 @@ def fit_varying(
 
     Constant regressors get the coefficient 0. They do not count when the fit compares the number of
     cases with the number of coefficients. ``ridge`` (K,) shrinks the coefficients of each regressor
-    in location and spread.
+    in mu and sigma.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = (r != r[:1]).any(0).nonzero()[0]
@@ -344,7 +344,7 @@ def fit_varying(
 def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
     """Write coefficients (4 + 2K,) of all K regressors, from a fit that used some of them.
 
-    ``columns`` are the numbers of the regressors that the fit used; all other regressors get 0.
+    ``columns`` are the positions of the regressors that the fit used; all other regressors get 0.
     """
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
@@ -355,7 +355,7 @@ def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatAr
 
 @inner
 def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[no-untyped-def]
-    """Convert parameters to coefficients in the unit of y.
+    """Convert parameters of the scaled data to coefficients in the unit of y.
 
     The function returns an exponent e; the caller must still multiply c and d by exp(e).
     """
@@ -375,7 +375,7 @@ def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[
 
 @inner
 def predict_case(coefficients, x, v, r):  # type: ignore[no-untyped-def]
-    """Return location and scale for ensemble mean x, variance v and regressors r (K,)."""
+    """Return mu and sigma for ensemble mean x, variance v and regressors r (K,)."""
     loc, exponent = coefficients[0] + coefficients[1] * x, 0.0
     for k in range(r.size):
         loc += coefficients[4 + k] * r[k]

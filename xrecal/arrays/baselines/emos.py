@@ -41,12 +41,12 @@ def fit_emos(
     variances : array_like, shape (L, n)
         Ensemble variances (>= 0), in the square of the unit.
     regressors : array_like, shape (L, n, K) or (n, K), optional
-        Further variables on which location and spread depend, in any units; K = 0 by default.
+        Further variables on which mu and sigma depend, in any units; K = 0 by default.
     lower, upper : array_like, shape (L,) or (), optional
         Bounds of the variable, in its unit; infinite by default. The fit moves observations beyond
         a bound to the bound.
     in_spread : bool
-        True if the spread depends on the regressors, too; otherwise all h are 0.
+        True if sigma depends on the regressors, too; otherwise all h are 0.
     predictors : array of int, optional
         Positions of the regressors whose coefficients cross-validation may shrink or set to 0; by
         default no regressors. Give the positions of all regressors except season and place.
@@ -142,7 +142,7 @@ def predict_emos(
     variances: npt.ArrayLike,
     regressors: npt.ArrayLike | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute location and scale of the normal forecasts, before censoring, for new ensembles.
+    """Compute mu and sigma of normal forecasts, before censoring, for new ensembles.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ def predict_emos(
     Returns
     -------
     loc, scale : ndarray of float64, shape (L, T)
-        Location and scale >= 0 of the normal distribution before censoring to bounds, in the unit
-        of the variable; NaN where an input is NaN or infinite.
+        Location mu and scale sigma >= 0 of the normal distribution before censoring to bounds, in
+        the unit of the variable; NaN where an input is NaN or infinite.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Regression forest: trees put similar cases into one leaf; a forecast uses the errors in its leaf.
 
-The trees learn errors around the location of EMOS (the "centre"), in units of the spread of EMOS.
-For the error of a case, the centre is fitted without this case. scikit-learn grows the trees. This
-module stores the trees as arrays of a fixed shape, so forecasts do not need scikit-learn.
+The trees learn errors around a centre, in units of a spread; centre and spread are mu and sigma of
+EMOS. To measure the error of a case, the fit of the centre leaves out this case. scikit-learn grows
+the trees. This module stores the trees as arrays of a fixed shape, so forecasts do not need
+scikit-learn.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from xrecal.typing import FloatArray, IntArray
 from .robust import EDGE, cut
 
 LEAF, TRIED = 5, 0.4
-"""Least number of cases in a leaf, and share of the predictors. Each split of a tree chooses among
-a random subset with this share."""
+"""Least number of cases in a leaf, and share of the predictors in the random subset from which each
+split of a tree chooses."""
 
 SHARE, MOST = 0.632, 2500
-"""Share of the cases from which a tree grows, as in a bootstrap, and greatest number of these
-cases."""
+"""Share of the cases from which a tree grows, as in a bootstrap, and greatest number of cases for a
+tree."""
 
 FOLDS, BLOCKS = 5, 10
 """Number of folds in the cross-validation of centres, and number of blocks of successive cases in
 each fold. The blocks of a fold lie all over the record, so they cover all seasons."""
 
 NO_SPLIT = -1
-"""A node that does not split (a leaf or an unused node) has this number instead of the number of a
-predictor."""
+"""A node that does not split (a leaf or an unused node) has this number instead of the position of
+a predictor."""
 
 LARGEST = 1e38
 """Larger values of predictors count as this value, because trees use single precision."""
@@ -84,11 +85,11 @@ class FittedForest(NamedTuple):
     """(L, n) error of each case: minus infinity if the observation is on the lower bound, infinity
     on the upper bound, NaN if the fit does not use the case"""
     predictor: IntArray
-    """(L, trees, nodes) number of the predictor by which a node splits cases into two groups"""
+    """(L, trees, nodes) position of the predictor by which a node splits cases into two groups"""
     threshold: FloatArray
     """(L, trees, nodes) greatest value of this predictor for which a case goes to the left child"""
     right: IntArray
-    """(L, trees, nodes) number of the node that is the right child"""
+    """(L, trees, nodes) index of the node that is the right child"""
 
 
 def require_forest() -> None:
@@ -131,7 +132,7 @@ def fit_forest(
     bounds : tuple of array, shape (L,)
         Lower and upper bounds of the variable, infinite without a bound.
     step : array of int, shape (n,)
-        Number of the date of each case, ascending; cases of one date share a number.
+        Index of the date of each case, ascending; cases of one date share an index.
     n_trees, seed : int
         Number of trees at each place, and seed of random numbers. The seed is the same at all
         places.
@@ -335,7 +336,7 @@ def fill_leaves(
     columns: Matrix,
     leaf: OutIndexMatrix,
 ) -> None:
-    """Find the leaf of each case in each tree, and write its number to ``leaf`` (trees, n).
+    """Find the leaf of each case in each tree, and write its index to ``leaf`` (trees, n).
 
     Cases have predictors (n, k); trees are arrays (trees, nodes).
     """

@@ -41,7 +41,7 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
 
     Notes
     -----
-    The line is the location of :func:`fit_emos` with a constant spread and without bounds. It
+    The line is the parameter mu of :func:`fit_emos` with a constant spread and without bounds. It
     minimises the CRPS, so a few outlying observations do not change it much. The fit ignores cases
     with a mean or a regressor more than 20 typical deviations from the median. Coefficients that
     the cases do not determine are 0, such as the coefficient of a constant regressor. If two
@@ -285,7 +285,7 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
 
 @inner
 def _place(value, knots, last):  # type: ignore[no-untyped-def]
-    """Return the knot below a value, and the fraction of the way to the next knot.
+    """Return the position of the knot below a value, and the share of the way to the next knot.
 
     The knots from position 0 to `last` are in ascending order. A value outside the range of the
     knots gets the position of the nearest end.
@@ -306,7 +306,7 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 
 @inner
 def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
-    """Update an isotonic regression (n + 1,) of shares after one case at knot j became a hit.
+    """Update the isotonic regression (n + 1,) of the shares of hits, after a new hit at knot j.
 
     A hit is a case whose observation is at most a value z. The knots are the distinct values of the
     index. A block is a group of neighbouring knots with one fitted share. Blocks before the block

@@ -40,8 +40,8 @@ square of a small error of its mean. The factor converts the ridge of least squa
 the CRPS."""
 
 SMALLEST = 0.05
-"""Errors smaller than this share of the mean size count as this share, so that their logarithms are
-not too small."""
+"""Sizes of errors below this share of the mean size count as this share, so that their logarithms
+are not too small."""
 
 TINY = 1e-9
 """Ridge of regressors other than predictors, so that equal regressors do no harm."""
@@ -62,8 +62,8 @@ def fit_shrunk(
 
     First, :func:`choose_ridge` chooses the ridge with which predictors best explain the errors of a
     fit without predictors. If this ridge is infinite, and the spread may depend on predictors, it
-    chooses a second ridge: predictors must now explain the logarithm of the size of these errors.
-    If the second ridge is infinite, too, the fit uses no predictors.
+    chooses a second ridge: with this ridge, predictors best explain the logarithm of the size of
+    these errors. If the second ridge is infinite, too, the fit uses no predictors.
     """
     if predictors.size == 0:
         return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)
@@ -174,7 +174,7 @@ def fit_line(
         Bounds of the variable, infinite without a bound. The fit moves targets beyond a bound to
         the bound.
     predictors : array of int, optional
-        Numbers of the regressors that are predictors; the fit shrinks their coefficients.
+        Positions of the regressors that are predictors; the fit shrinks their coefficients.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def fit_line(
 
     Notes
     -----
-    The line is the location of EMOS with a constant spread. The fit leaves out cases that
+    The line is the parameter mu of EMOS with a constant spread. The fit leaves out cases that
     :func:`~xrecal.arrays.baselines.robust.believed` does not mark. If the slope on the mean is
     negative, the function sets the slope to 0, and fits the other coefficients again, without the
     mean.

@@ -29,8 +29,8 @@ FAR = 3.0
 multiple. So a spike does not decide the weights."""
 
 NEAR = 2.0
-"""The bias of a model is a mean of its errors; errors farther from the median than this number of
-typical deviations count as this far."""
+"""The bias of a model is a mean of its errors; each error counts as at most this number of typical
+deviations from the median."""
 
 LEAST = 0.02
 """This share of the total weight is divided equally between all models, so that no weight is zero.
@@ -47,8 +47,8 @@ CASES_OF_NONE = 30.0
 biases of models change with the season."""
 
 ONE = float(2**20)
-"""Products of errors become integers; a squared typical error becomes this integer. A sum of
-integers does not depend on the order of the places."""
+"""The fit rounds products of errors to integers, with this integer for a squared typical error. A
+sum of integers does not depend on the order of the places."""
 
 ROUNDING = 1e-12
 
@@ -118,7 +118,7 @@ def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArra
 
 
 def error_sums(members: FloatArray, observations: FloatArray, bias: FloatArray) -> IntArray:
-    """Sum products of the errors of two members over places and dates, for each block of dates.
+    """Sum products of errors over places and dates, for each pair of members and block of dates.
 
     The function first subtracts the bias of each member.
 
@@ -207,7 +207,7 @@ def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
     S is `square` (m, m), and t is the mean of its diagonal. The active-set method begins with equal
     weights, and moves towards the minimum until a weight becomes zero. It then fixes this weight at
     zero, and continues with the other weights. At a minimum, it releases a fixed weight if the
-    change lowers the sum further.
+    minimum then becomes lower.
     """
     m = len(square)
     weights, free = np.full(m, 1 / m), np.ones(m, np.bool_)

@@ -20,9 +20,8 @@ REACH = 20.0
 median."""
 
 EDGE = 8.0
-"""For a standard deviation, values farther from the median than this number of typical deviations
-count as this far. In 100 cases, one outlier at this limit adds about a fifth to the standard
-deviation."""
+"""For a standard deviation, each value counts as at most this number of typical deviations from the
+median. In 100 cases, one outlier at this limit adds about a fifth to the standard deviation."""
 
 FAR = 1000.0
 """Before the fit of a line, observations and errors of the ensemble mean are limited to this number
@@ -104,7 +103,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
 
 
 def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
-    """Return observations (n,), changed so that :func:`cut` limits errors of the ensemble mean."""
+    """Return observations (n,), moved to limit errors of the ensemble mean as :func:`cut` does."""
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)

@@ -28,7 +28,7 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        :math:`R^*_n` in [-1, 1], an estimate of the square of the distance correlation, which may
+        :math:`R^*_n` in [-1, 1], an estimate of the squared distance correlation. The estimate may
         be negative. For independent quantities it is 0 on average; without the bias correction it
         would be positive. It is 1 if the distances between cases in y are proportional to the
         distances in x. It is NaN with fewer than 4 cases, or if all cases, or all but one, are

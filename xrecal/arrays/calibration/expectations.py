@@ -192,8 +192,8 @@ def normalised(forecasts: Forecasts) -> Forecasts:
     The function raises ValueError for invalid forecasts. The result is float64, with weights that
     sum to one. Missing members get weight 0 and value 0. If all forecasts share their members, the
     function removes members to which no forecast gives weight. Otherwise it counts, in each
-    forecast, the members with a weight above 0. If these are at most half of all members in every
-    forecast, it moves them to the first columns, and removes unused columns.
+    forecast, the members with a weight above 0. If at most half of the members have such a weight
+    in every forecast, it moves these members to the first columns, and removes unused columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts

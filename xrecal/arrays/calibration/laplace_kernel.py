@@ -35,11 +35,12 @@ def fill_within_points(
 ) -> None:
     """Compute mean Laplace kernels (n, n) of independent draws from forecasts with points (N,).
 
-    The owner of a point is the number of its forecast. The function goes through the points in
-    ascending order, for some forecasts j at a time. For each forecast j, it updates a sum over the
-    points z' of forecast j that it has passed: the sum of ``w exp((z' - base) / theta)`` with their
-    weights w. Each point of forecast i adds a multiple of this sum to the entry (i, j). This counts
-    each pair of points in one order; the function adds the transpose for the other order.
+    The owner of a point is the position of its forecast. The function goes through the points in
+    ascending order, for some forecasts j at a time. For each forecast j, it keeps the sum of
+    ``w exp((z' - base) / theta)`` over the points z' of forecast j below the current point. Here w
+    is the weight of z', and the number ``base`` prevents overflow. Each point of forecast i adds a
+    multiple of this sum to the entry (i, j). This counts each pair of points in one order; the
+    function adds the transpose for the other order.
     """
     n = out.shape[0]
     rise, fall = _rise_and_fall(z, theta)

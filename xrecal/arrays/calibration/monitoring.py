@@ -158,11 +158,11 @@ def calibration_changes(
     arbitrary rule stops the series at some case. Then the mean of :math:`D` at this case is at most
     the mean number of cases up to it [1]_. With a lag of h the function computes h such statistics;
     each uses every h-th case. If h is 2 or more, the result is half of the largest statistic. This
-    keeps the mean number of cases before a false detection above ``run_length``. The proof: for any
-    A, one of the h statistics reaches A within t cases in at most a share :math:`t / A` of
-    calibrated series. So the mean number of cases before this event is at least :math:`A / 2`. The
-    estimated change begins just after the last case at which the largest product was at most 1. The
-    cost is O(p (h + n)) per location, plus O(h n).
+    keeps the mean number of cases before a false detection above ``run_length``. The proof: at
+    least one of the h statistics reaches a number A within t cases in at most a share :math:`t / A`
+    of calibrated series. So the mean number of cases until this event is at least :math:`A / 2`.
+    The estimated change begins just after the last case at which the largest product was at most 1.
+    The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------

@@ -127,7 +127,7 @@ class _Drawing:
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
         """Draw values (size, n), and return them with the positions (size, n) of the drawn members.
 
-        A position is a number in the list of the members of all forecasts, one forecast after
+        A position is an index into the list of the members of all forecasts, one forecast after
         another.
         """
         level = self.rng.random((size, self.n))
@@ -151,9 +151,10 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
     """Compute ``sum_i k_ij E l(Z_i, z)`` for each member z of each forecast j.
 
-    Here k is ``off``, l is the Laplace kernel, and Z_i is drawn from forecast i. The result has one
-    value for each member of the first forecast, then of the second, and so on. To limit memory, the
-    function computes the values of some members at a time.
+    Here k is ``off`` (similarities of forecasts, with k_ii = 0), l is the Laplace kernel, and Z_i
+    is drawn from forecast i. The result has one value for each member of the first forecast, then
+    of the second, and so on. To limit memory, the function computes the values of some members at a
+    time.
     """
     loc, _, weights = parts
     assert weights is not None
@@ -193,7 +194,7 @@ def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix
 def fill_pair_sums(values: Matrix, similarity: Matrix, theta: float, out: OutVector) -> None:
     """Compute ``sum_ij k_ij exp(-|y_i - y_j| / theta)`` for each row y of values (b, n); k_ii = 0.
 
-    Here k is ``similarity``. The function goes through y in ascending order. It keeps
+    Here k is ``similarity`` (n, n). The function goes through y in ascending order. It keeps
     ``exp((y' - base) / theta)`` of the earlier values y', and moves the base up with y to prevent
     overflow.
     """

@@ -238,7 +238,7 @@ def _fill_quantiles(
 
     In each row, the ``n_used`` usable cases come first. A block is a group of neighbouring cases
     with one quantile; the function sorts the observations of each block. If the quantile of a block
-    does not exceed that of the block before, the function merges the two.
+    does not exceed the quantile of the block before, the function merges the two blocks.
     """
     n = forecast.shape[1]
     run, spare, value, start = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1, np.int64)

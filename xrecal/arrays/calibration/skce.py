@@ -33,9 +33,9 @@ from .expectations import expectations, normalised, take_cases, target_bandwidth
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
-"""Argument ``share`` of :func:`xrecal.arrays.serial.block_lengths` for the test "serial". It is
-smaller than the default, because the statistic of this test, a sum of squares, has larger
-errors."""
+"""Argument ``share`` of :func:`xrecal.arrays.serial.block_lengths` for the test "serial". A smaller
+share gives longer blocks. It is below the default, because the statistic of this test, a sum of
+squares, has larger errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
 """Number of principal components of the errors in which :func:`error_correlation` measures
@@ -215,8 +215,9 @@ def skce_blocks(
     Returns
     -------
     array of float64, shape (p // b,)
-        One estimate for each block of b of the p usable cases. The mean of the estimates is an
-        unbiased estimate, too. All estimates are NaN if all observations are equal.
+        One estimate for each block of b cases, where p is the number of usable cases. The mean of
+        the estimates is an unbiased estimate, too. All estimates are NaN if all observations are
+        equal.
 
     Raises
     ------
@@ -257,7 +258,8 @@ def skce_test(
     Parameters
     ----------
     matrix : array of float, shape (n, n)
-        Terms h, from :func:`skce_matrix`.
+        Terms h, from :func:`skce_matrix`. Each case has an error, which is a vector; a term is the
+        product of the errors of two cases.
     test : {"bootstrap", "wild", "serial"}
         "bootstrap" draws cases with replacement. "wild" gives the errors of cases random signs;
         with fewer than 100 cases, its p-values are more accurate than those of the bootstrap.
@@ -597,7 +599,7 @@ def random_signs(
 def sums_by_date(h: FloatArray, date: IntArray) -> FloatArray:
     """Sum the terms of all pairs of cases for each pair of dates; return a matrix (d, d).
 
-    ``date`` (n,) is the number of the date of each case: 0, 1, ..., d - 1, ascending.
+    ``date`` (n,) is the index of the date of each case: 0, 1, ..., d - 1, ascending.
     """
     n = int(date[-1]) + 1 if date.size else 0
     if n == len(h):
@@ -677,7 +679,7 @@ def chunks(n_resamples: int, n: int) -> Iterator[int]:
 
 @kernel
 def fill_counts(drawn: IndexMatrix32, out: OutMatrix) -> None:
-    """Count how often each case occurs in each of b resamples (b, n) of case numbers."""
+    """Count how often each case occurs in each of b resamples (b, n) of case positions."""
     for b in range(drawn.shape[0]):
         for i in range(drawn.shape[1]):
             out[b, i] = 0.0

@@ -75,7 +75,7 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 def count_by_bin(place: IntArray, known: npt.NDArray[np.bool_], n_bins: int) -> FloatArray:
     """Count the known cases in each bin; return counts (L, n_bins), NaN with fewer than 2 cases.
 
-    ``place`` (L, n) is the number of the bin of each case, from 0.
+    ``place`` (L, n) holds the index of the bin of each case, for n cases at each of L locations.
     """
     first = n_bins * np.arange(len(place))[:, np.newaxis]
     counted = np.bincount((place + first)[known], minlength=n_bins * len(place))
@@ -151,7 +151,7 @@ class UniformTest(NamedTuple):
     block_length: IntArray
     """Number of successive dates that count as one date; 0 with fewer than 2 cases"""
     dependent: npt.NDArray[np.bool_]
-    """True if PIT values of successive dates are more alike than by chance"""
+    """True if PIT values of successive dates are more alike than chance explains"""
 
 
 def serial_uniform_test(
@@ -187,8 +187,8 @@ def serial_uniform_test(
     Raises
     ------
     ValueError
-        If a value is outside [0, 1], a number is out of range, or n is not a multiple of
-        ``simultaneous``.
+        If a value is outside [0, 1], a number is out of range, or the number of cases is not a
+        multiple of ``simultaneous``.
 
     Notes
     -----
@@ -199,13 +199,14 @@ def serial_uniform_test(
     .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}
        \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
 
-    If forecasts are calibrated, these are nearly independent Gaussian processes with one
-    distribution. A rotation of all these processes does not change their distribution, whatever the
-    autocorrelation of the cases [1]_. The test compares the largest :math:`|\Lambda_0(u)|` over 63
-    levels u with the largest values after random rotations [2]_. The test is like
+    If forecasts are calibrated, these functions of u are nearly independent Gaussian processes with
+    one distribution. A rotation of all these processes does not change their distribution, whatever
+    the autocorrelation of the cases [1]_. The test compares the largest :math:`|\Lambda_0(u)|` over
+    63 levels u with the largest values after random rotations [2]_. The test is like
     :func:`xrecal.arrays.diebold_mariano`, but for a distribution instead of a mean. By default, the
-    function estimates a block length for the PIT and another for the square of its distance from ½,
-    and takes the larger of the two. The cost is O(n log n) plus O(n_resamples n / b) per location.
+    function estimates two block lengths and takes the larger one. The first is for the PIT, the
+    second for the squared distance of the PIT from ½. The cost is O(n log n) plus
+    O(n_resamples n / b) per location.
 
     References
     ----------
@@ -245,9 +246,9 @@ def serial_uniform_test(
 
 
 def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
-    """Return sums over each date: of ``1{p <= u} - u`` at all levels u, and of two moments.
+    """Sum up ``1{p <= u} - u`` at all levels u, and two moments, over the cases of each date.
 
-    ``p`` (n,) are the PIT values.
+    ``p`` (n,) are the PIT values. The moments are p - ½ and (p - ½)² - 1/12.
     """
     known = ~np.isnan(p)
     p = p[known, np.newaxis]

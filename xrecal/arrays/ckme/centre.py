@@ -180,7 +180,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 
 def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """Return the lower and the upper bound; a bound is infinite if no observation lies on it."""
+    """Return the lower and the upper bound; infinite for a bound that no observation reaches."""
     return (
         low if (target <= low).any() else -np.inf,
         high if (target >= high).any() else np.inf,
@@ -188,7 +188,7 @@ def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
-    """Return the coefficients (4 + 2 k,) of a centre; fit it if ``known`` lacks it."""
+    """Return the coefficients (4 + 2 k,) of a centre; fit the centre if ``known`` lacks it."""
     code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
@@ -214,7 +214,10 @@ def fill_centres(
 
 @kernel
 def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
-    """Return the error of an observation in units of the spread, or infinity on a bound."""
+    """Return the error of an observation, in units of the spread.
+
+    The error is infinite if the observation lies on a bound.
+    """
     if y <= low:
         return -np.inf
     return np.inf if y >= high else (y - centre) / max(spread, SMALLEST_DIVISOR)
@@ -287,7 +290,7 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Write everything in ``targets`` except ``ranked``.
+    """Fill all arrays of ``targets`` except ``ranked``.
 
     Errors are in the order in which the fold lists its training cases. ``coefficients`` (F, S, c)
     holds the coefficients of the centre of each fold and support.

@@ -76,7 +76,8 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 def _best_errors(search: Search) -> int | None:
     """Return the position of the best support of errors, if past observations are better still.
 
-    Otherwise return None, and also if the search is for every support.
+    Return None if past observations are not the best support, or if the search is for every
+    support.
     """
     past = search.candidates.supports == OBSERVATIONS
     errors = search.every[~past[search.every]]
@@ -92,8 +93,8 @@ def choose_each(
 
     Return three results: the choices, the indices of the supports that are usable at the location,
     and quantiles (2, S, n, q). These are q quantiles of the forecast of each of n held-out cases,
-    with each of S supports. Entry 0 of the first axis comes from fits without the fold of the case,
-    entry 1 from fits to earlier cases alone.
+    with each of S supports. On the first axis, entry 0 comes from fits without the fold of the
+    case, and entry 1 comes from fits to earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
@@ -190,10 +191,10 @@ def fit_ckme(
     observations : array of float, shape (L, n)
         Observations of the cases, in the unit of the forecasts; NaN where unknown.
     settings : Settings
-        Type of kernel, candidates for its bandwidth and strength of covariates, ridge, supports,
-        bounds, loss, projection, gap and least number of cases. The gap is a number of steps in
-        time or a length of time. A fit that holds out a fold also leaves out the cases within the
-        gap before and after this fold.
+        Type of kernel, candidates for its bandwidth and for the strength of covariates, ridge,
+        supports, bounds, loss, projection, gap and least number of cases. The gap is a number of
+        steps in time or a length of time. A fit that holds out a fold also leaves out the cases
+        within the gap before and after this fold.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional
@@ -210,14 +211,15 @@ def fit_ckme(
         Number of folds. The fit sorts the cases by ``groups`` and cuts them into this number of
         folds. 0 makes each group a fold. If ``blocks`` is 0 and groups have two or more cases on
         average, the fit compares the best ridge with the largest ridge. It takes the best ridge
-        only if this ridge lowers the mean loss of the groups by at least one standard error of this
-        gain; otherwise it takes the largest ridge.
+        only if this ridge lowers the mean loss of the groups by at least one standard error of the
+        difference; otherwise it takes the largest ridge.
     step : array of int, shape (n,), optional
         Step in time of each case, in ascending order; by default each case is one step. A fold
         holds out the cases of one step together.
     squared : array of float64, shape (L, n, n), optional
-        Squared energy distances between the cases, if already computed. For each location it may
-        also be an object that computes the entries at an index from :func:`numpy.ix_`.
+        Squared energy distances between the cases, if already computed. In place of its matrix
+        (n, n), a location may have an object that computes the entries at an index from
+        :func:`numpy.ix_`.
     vectors : array of float64, shape (L, n, d), optional
         Observed vectors, for the loss "energy"; ``observations`` then holds their row numbers.
     choices : Choices, optional
@@ -345,9 +347,9 @@ def fit_ckme_family(
 ) -> tuple[list[FittedCKME], FloatArray]:
     """Fit a CKME with each support, and record quantiles of held-out forecasts.
 
-    All supports share the kernel matrices and the factors of these matrices. Their computation
-    takes most of the time. The chosen ridges are points of the grid, without refinement between
-    these points.
+    All supports share the kernel matrices and the factors of these matrices, which take most of the
+    time to compute. The chosen ridges are points of the grid, without refinement between these
+    points.
 
     Parameters
     ----------
@@ -365,10 +367,10 @@ def fit_ckme_family(
         One fit for each support, in the order of ``settings.supports``; each is like a result of
         :func:`fit_ckme`.
     quantiles : array of float64, shape (L, 2, S, n, n_quantiles)
-        Quantiles of the forecast of each held-out case, at the levels (i - ½) / n_quantiles. Entry
-        0 of the second axis comes from fits without the fold of the case, entry 1 from fits to
-        earlier cases alone. Both entries use the kernel and ridge that are best over the folds.
-        Quantiles are NaN for a case that no fold holds out.
+        Quantiles of the forecast of each held-out case, at the levels (i - ½) / n_quantiles. On the
+        second axis, entry 0 comes from fits without the fold of the case, and entry 1 comes from
+        fits to earlier cases alone. Both entries use the kernel and ridge that are best over the
+        folds. Quantiles are NaN for a case that no fold holds out.
 
     Examples
     --------

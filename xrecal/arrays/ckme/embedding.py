@@ -144,7 +144,7 @@ class FittedCKME(NamedTuple):
     beside: IntArray
     """(L,) code of the best support of errors, if past observations are better still; else 0."""
     beside_centre: FloatArray
-    """(L, 4 + 2 k) coefficients of the centre of the support ``beside``; unused if it is 0."""
+    """(L, 4 + 2 k) coefficients of the centre for ``beside``; unused if ``beside`` is 0."""
 
     @classmethod
     def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:
@@ -301,8 +301,8 @@ def check_settings(settings: Settings, blocks: int) -> None:
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
     if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]
         raise ValueError(
-            "blocks must be 0 (each group is a fold) or a whole number from 2, and gap a "
-            f"timedelta or a whole number from 0, got {blocks=}, gap={settings.gap}"
+            "blocks must be 0 (each group is a fold) or a whole number from 2, and gap must be "
+            f"a timedelta or a whole number from 0, got {blocks=}, gap={settings.gap}"
         )
     for name in ("bandwidth", "ridge"):
         value = getattr(settings, name)

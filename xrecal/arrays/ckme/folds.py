@@ -15,11 +15,10 @@ from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
 """Number of folds if one group has more than half of the cases. A fold that holds out such a group
-would have too few training cases. So the folds are then blocks in time, which are parts of
-successive cases."""
+would have too few training cases. So each fold is then a block of successive cases."""
 
 TRAINED_ON = 0.75
-"""Least share of its training cases that a fold must keep if it is joined with another fold."""
+"""Joined folds must have at least this share of the training cases of each of the single folds."""
 
 
 class Folds(NamedTuple):
@@ -51,7 +50,7 @@ def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[
 
 
 def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: float) -> int:
-    """Count the tested cases that are at most ``within`` days away from a case of ``others``."""
+    """Count the cases ``tested`` that are at most ``within`` days from a case of ``others``."""
     if not others.size:
         return 0
     others_days, tested_days = np.sort(days[others]), days[tested]
@@ -86,7 +85,7 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
 
 
 def trained_on_few(folds: Folds) -> list[int]:
-    """Return the numbers of the folds that have fewer training cases than other cases.
+    """Return the indices of the folds that have fewer training cases than other cases.
 
     For these folds, the equations for the training cases take less time to solve than the equations
     for all other cases.
@@ -98,7 +97,7 @@ def trained_on_few(folds: Folds) -> list[int]:
 def by_rank(folds: Folds, ranked: IntArray) -> Folds:
     """Return the folds, each with its training cases in the order ``ranked`` (F, n).
 
-    The numbers in ``ranked`` are positions in the list of training cases of the fold.
+    The entries of ``ranked`` are positions in the list of training cases of the fold.
     """
     cases = folds.cases.copy()
     for row, n_out, order in zip(cases, folds.n_out.tolist(), ranked, strict=True):
@@ -196,7 +195,7 @@ def assign_folds(
         Number of folds. The function sorts the usable cases by group, and cuts them between groups
         into this number of parts. The parts are equal if each group is one case. 0 makes each group
         a fold instead. With 0, a location that has more than half of its cases in one group gets
-        five blocks in time, which are parts of successive cases.
+        five blocks in time. Each block consists of successive cases.
     step : array of int, shape (n,), optional
         Step in time of each case; all cases of a step are in the same block in time. By default
         each case is a step.

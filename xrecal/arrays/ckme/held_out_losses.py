@@ -75,10 +75,10 @@ class Recorder(NamedTuple):
     """
 
     fold: Callable[..., None]
-    """Function that records the held-out cases of one fold, from their signed weights"""
+    """Function for the held-out cases of one fold, from their signed weights"""
     folds: Callable[..., None]
-    """Function that records the held-out cases of each fold that has at least as many training
-    cases as other cases"""
+    """Function for the held-out cases of all folds that have at least as many training cases as
+    other cases"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
@@ -128,12 +128,12 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 
 @inner
 def _shares(signed: Any, root: Any, train: Any) -> Any:
-    """Return square roots (k,) of the case weights, shares (k,), and sums of weights (n_held,).
+    """Return two arrays (k,) for the k training cases, and one for the held-out cases (n_held,).
 
-    Roots and shares are of the k training cases. The shares are the weights of these cases in
-    climatology, in proportion to the case weights. For each row of ``signed``, the
-    function multiplies the signed weights by the roots and adds up the products. Up to a factor,
-    this gives the sum of the signed weights of a held-out case.
+    The first array holds the square roots of the case weights. The second array holds the weights
+    of the training cases in climatology, in proportion to the case weights. For the third array,
+    the function multiplies each row of ``signed`` by the roots and adds up the products. Up to a
+    factor, this gives the sum of the signed weights of a held-out case.
     """
     own, share, total = np.empty(train.size), np.empty(train.size), 0.0
     for i in range(train.size):
@@ -354,9 +354,10 @@ class Judge:
 
         The last axis holds the loss, followed by the quantiles if the search records quantiles.
         ``supports`` are the positions of the supports to judge; entries of other supports are NaN.
-        ``slack`` is the tolerance of a low-rank solver, in units of the ridge. ``tried`` (S, n,
-        width) is an earlier result for the set of folds ``TO_TRY``, with the same ridge and slack.
-        With ``tried``, the method forecasts only the cases of the set ``UNTRIED``.
+        ``slack`` is the tolerance of a low-rank solver for its mean residual, in units of the
+        ridge. ``tried`` (S, n, width) is an earlier result for the set of folds ``TO_TRY``, with
+        the same ridge and slack. With ``tried``, the method forecasts only the cases of the set
+        ``UNTRIED``.
         """
         where, ridge = self._problem.location, 10.0**exponent
         if tried is not None:
@@ -397,7 +398,7 @@ class Judge:
         return mean_losses(recorded, supports), recorded
 
     def by_fold(self, loss: FloatArray, folds: int) -> FloatArray:
-        """Return the mean loss of each fold that holds out cases, from the losses of cases (n,)."""
+        """Return the mean loss of each fold that holds out cases, from the losses (n,) of cases."""
         cases, n_held, _ = self._folds[folds]
         held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
         return np.array([loss[one].mean() for one in held])

@@ -76,7 +76,7 @@ class Embedding:
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """Return an index of the first ``rank`` landmarks, or of cases if no landmarks exist."""
+        """Return an index of the first ``rank`` landmarks (of cases if there are no landmarks)."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
@@ -88,9 +88,8 @@ class Embedding:
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
         """Return the novelty (q,) of forecasts from their similarities (q, k) to cases.
 
-        These cases are the first landmarks, or all cases if the fit has no landmarks.
-
-        If the forecasts of all cases are equal, the novelty is 1 for any other forecast.
+        The cases are the first landmarks, or all cases if the fit has no landmarks. If the
+        forecasts of all cases are equal, the novelty is 1 for any other forecast.
         """
         known, typical = self.familiarity
         share = similarities[:, : known.size] @ known / typical
@@ -160,7 +159,7 @@ class Embedding:
         return self._inverse_with(float(self.fitted.ridge))
 
     def _solve(self, similarities: FloatArray) -> FloatArray:
-        """Return signed weights (q, n) from a few similarities (q, n), without an inverse."""
+        """Return signed weights (q, n) from the similarities (q, n) of a few forecasts."""
         matrix = self.where.gram(*self._kernel, float(self.fitted.ridge))
         return np.ascontiguousarray(solve_any(matrix, similarities.T).T)
 

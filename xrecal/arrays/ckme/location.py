@@ -243,7 +243,7 @@ class Location:
 
     @cached_property
     def _known(self) -> dict[int, FloatArray]:
-        """Return the cache; a key is a case, and its value the distances (n,) to all cases."""
+        """Return the cache; a key is a case, and its value is the distances (n,) to all cases."""
         if self.twin is not None:
             return self.twin._known
         return {}

@@ -28,7 +28,7 @@ UNTOUCHED = 32 * 2**20
 array that are not filled yet then take no memory."""
 
 TOGETHER, SHARE = 16, 0.5
-"""A step adds up to ``TOGETHER`` landmarks at once. The residual of each new landmark is at least
+"""A step adds at most ``TOGETHER`` landmarks at once. The residual of each new landmark is at least
 ``SHARE`` times the largest residual of all cases."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
@@ -36,7 +36,7 @@ ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 trying ridges, the second for locating the best ridge, the third for forecasts."""
 
 LOOSEST = 0.03
-"""Largest of these tolerances, however large the ridge is."""
+"""Largest tolerance for the mean residual; a large ridge alone would allow a larger tolerance."""
 
 
 class LowRank:
@@ -123,7 +123,7 @@ class LowRank:
         return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
-        """Make landmarks of a few cases that the landmarks so far represent worst.
+        """Turn a few cases into landmarks: the cases that the landmarks so far represent worst.
 
         The method looks at these cases one after the other. A case becomes a landmark if the
         landmarks just added leave its residual large (:data:`SHARE`). A step with several cases

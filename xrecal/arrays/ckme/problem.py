@@ -40,7 +40,7 @@ class Problem:
     """One location, with all inputs for the choice of its settings and for its fit."""
 
     number: int
-    """Number of the location among all locations"""
+    """Position of the location among all locations"""
     location: Location
     """Usable cases"""
     calibration: Calibration

@@ -31,12 +31,12 @@ share of the smallest loss. With other cases or another ridge, this kernel or su
 
 APART = 0.1
 """If the search is for the best settings of every support, it goes on with a support whose loss
-exceeds that of the best support by at most this share. A worse support has almost no weight in a
-mixture of supports."""
+exceeds the smallest loss by at most this share of the smallest loss. A worse support has almost no
+weight in a mixture of supports."""
 
 HARDLY = 0.001
-"""The search tries another ridge only if this may lower the smallest loss by more than this
-share."""
+"""The search tries another ridge only if the new loss may be below the smallest loss by more than
+this share of the smallest loss."""
 
 SECTION = (3 - math.sqrt(5.0)) / 2
 REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
@@ -45,11 +45,10 @@ REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 def reference_loss(losses: FloatArray) -> FloatArray:
     """Return the loss (S,) that further tries with each support must beat.
 
-    A search for the best settings of every support needs this loss.
-
-    For each support, it is the smallest loss of this support so far. If the best support has a far
-    smaller loss (:data:`APART`), the function returns the loss of the best support instead, because
-    a support that is so much worse needs no closer search.
+    A search for the best settings of every support calls this function. For each support, the loss
+    to beat is the smallest loss of this support so far. If the best support has a far smaller loss
+    (:data:`APART`), the function returns the loss of the best support instead, because a support
+    that is so much worse needs no closer search.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
@@ -60,9 +59,9 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 
     ``path`` holds the losses with smaller and smaller ridges; the last ridge is ten to the power
     ``exponent``. The function assumes that each further step of the grid lowers the loss by the
-    same share as the last step. For most forecasts the loss that follows from this assumption is
-    too low, so the search tries one more ridge in vain. For very precise forecasts the assumption
-    is right, because their losses fall over many steps.
+    same share as the last step. For most forecasts this assumption predicts too low a loss, so the
+    search tries one more ridge in vain. For very precise forecasts the assumption is right, because
+    their losses fall over many steps.
     """
     losses, now = path[-2:]
     steps = (exponent - GRID[0]) / GRID_STEP
@@ -75,8 +74,8 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
     """Return whether all losses (S,) at the end of a path will probably stay above ``smallest``.
 
     ``path`` is as in :func:`falls_fast`. A loss has settled if its fall slows, and if one more fall
-    of the last size would bring it at most slightly below ``smallest``. A loss far above
-    ``smallest`` has also settled if two more falls of this size would not bring it below
+    of the same size would bring the loss at most slightly below ``smallest``. A loss far above
+    ``smallest`` has also settled if two more falls of this size would leave the loss above
     ``smallest``.
     """
     before, losses, now = path[-3:]
@@ -120,11 +119,10 @@ def golden_section(
 def vertex(losses: Mapping[float, float], middle: float) -> float:
     """Return the power of ten at the vertex of a parabola through three losses of the grid.
 
-    These three are the smallest loss and its two neighbours.
-
-    ``losses`` holds the loss of each ridge tried so far, by its power of ten; ``middle`` is the
-    power of ten with the smallest loss. If the search has not tried a neighbour, or if the parabola
-    does not bend upwards, the function returns ``middle``.
+    The three losses are the smallest loss and its two neighbours. ``losses`` holds the loss of each
+    ridge tried so far, by its power of ten; ``middle`` is the power of ten with the smallest loss.
+    If the search has not tried a neighbour, or if the parabola does not bend upwards, the function
+    returns ``middle``.
     """
     below, at, above = (losses.get(middle + k * GRID_STEP, math.inf) for k in (-1, 0, 1))
     bend = below - 2 * at + above

@@ -83,7 +83,7 @@ class Best:
     tried_down_to: FloatArray
     """(G,) power of ten of the smallest ridge that the search has tried or ruled out"""
     recorded: dict[int, FloatArray] = field(default_factory=dict)
-    """For each support, losses and quantiles (n, width) of the cases with its best settings"""
+    """For each support, losses and quantiles (n, width) of cases with the best settings so far"""
 
     @classmethod
     def nothing_yet(cls, candidates: Candidates) -> Best:
@@ -111,7 +111,7 @@ class Best:
         supports: IntArray,
         recorded: FloatArray | None,
     ) -> None:
-        """Store loss and recorded numbers of each support if kernel and ridge are its best so far.
+        """Store the results of each support for which this kernel and ridge are the best so far.
 
         If losses are equal, the larger ridge is better, because its forecast is smoother.
         """
@@ -224,7 +224,7 @@ class Search:
             path.append(self._attempt(solver, g, exponent))
 
     def _solver(self, g: int) -> Solver:
-        """Return the solver with this kernel; a new solver may replace those of other kernels."""
+        """Return the solver with this kernel; a new solver may replace solvers of other kernels."""
         return self._solvers[self.candidates.kernels[g]]
 
     def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
@@ -280,7 +280,7 @@ class Search:
         return reference_loss(loss) if self.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
-        """Mark losses (G, S) that exceed the loss to beat by at most this share of that loss."""
+        """Mark losses (G, S) that exceed the loss to beat by at most ``share`` times this loss."""
         smallest = reference_loss(loss.min(axis=0)) if self.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
@@ -388,9 +388,9 @@ class Search:
         Folds may be groups of cases, such as winters, whose cases have similar errors. With few
         groups, one of many ridges can seem better by chance. With the largest ridge all forecasts
         are nearly the same. The method compares the mean losses of groups with both ridges. If the
-        loss with the best ridge is smaller by at least one standard error, as is usual (Breiman et
-        al. 1984, Classification and Regression Trees, 3.4.3), the method keeps the best ridge and
-        returns None.
+        loss with the best ridge is smaller by at least one standard error, the method keeps the
+        best ridge and returns None. One standard error is the usual limit (Breiman et al. 1984,
+        Classification and Regression Trees, 3.4.3).
         """
         best, s = self.best, self.best.winner
         g, most = int(best.kernel[s]), float(GRID[-1])

@@ -240,7 +240,7 @@ def energy_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 
 PROJECTIONS = {"euclidean": simplex_row, "energy": energy_row}
-"""Functions (beta, support, out) that project one row of weights on its support, by name."""
+"""Functions with the arguments (beta, support, out) that project one row of weights, by name."""
 
 
 @kernel

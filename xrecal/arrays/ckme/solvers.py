@@ -2,10 +2,11 @@
 
 Let K be the kernel matrix, and W the diagonal matrix of case weights. For similarities k of a
 forecast to the n cases, the signed weights β solve ``(K + λ n W⁻¹) β = k``, with the ridge λ. With
-the roots R of W, the same equations are ``(R K R + λ n) α = R k`` and ``β = R α``. These have one
-ridge for all cases, so one eigendecomposition or factor of R K R serves all ridges. In the code of
-this module, K is R K R, and signed weights are α. The largest case weight is 1. In a fold it may be
-smaller, so the solvers multiply the ridge by the largest weight of a training case.
+the roots R of W, the same equations are ``(R K R + λ n) α = R k`` and ``β = R α``. The last
+equations have the same ridge for all cases, so one eigendecomposition or factor of R K R serves all
+ridges. In the code of this module, K is R K R, and signed weights are α. The largest case weight is
+1. Among the training cases of a fold, the largest weight may be smaller, so the solvers multiply
+the ridge by this weight.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Exact:
         return self._gram.nbytes * (1 if self._eigen is None else 2)
 
     def tidy(self) -> None:
-        """Delete nothing, because it would take long to compute the eigenvectors again."""
+        """Keep all matrices, because it would take long to compute the eigenvectors again."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.

@@ -13,7 +13,7 @@ from .embedding import Choices
 from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
-"""Limit of losses at one place, in units of the smallest loss at this place. Without the limit, one
+"""Largest loss at one place, in units of the smallest loss at this place. Without this limit, one
 place could decide for all places, if a kernel, support or ridge failed or was not tried there."""
 
 SLACK = 0.5
@@ -54,8 +54,8 @@ def together(
     Returns
     -------
     Choices
-        Joint choice (1,). Its ridge is for a number of cases that is the geometric mean over
-        places, or NaN if no place has a choice. ``losses`` are the mean losses over places.
+        Joint choice (1,). Its ridge is for the geometric mean of the number of cases over places.
+        The ridge is NaN if no place has a choice. ``losses`` are the mean losses over places.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _best(
     supports: Sequence[str],
     slack: float,
 ) -> Choices:
-    """Return choices (L,) with the kernel and support of smallest loss, and the ridge for these."""
+    """Return choices (L,): the kernel and support of smallest loss, and the ridge for these two."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
     curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
     allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]
@@ -179,8 +179,8 @@ def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, F
     ``curves`` (..., R) are the losses with the ridges of the grid; the function returns ridges as
     powers of ten. A parabola goes through the grid point of smallest loss and its two neighbours.
     The smallest loss is the loss at the vertex of this parabola. A loss is nearly the smallest if
-    it exceeds the smallest loss by up to ``slack`` (...). Between these three grid points losses
-    follow the parabola, between all other grid points straight lines.
+    it exceeds the smallest loss by up to ``slack`` (...). Between the three grid points losses
+    follow the parabola, and between all other grid points they follow straight lines.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)

@@ -66,8 +66,8 @@ def fit_vector_ckme(
     scale : array of float64, shape (L, d)
         Standard deviation of the members of each variable. For a circular variable the members are
         points in the plane of its circle. The fit divides forecasts by this scale, so that all
-        variables have the same influence. Members more than 8 typical deviations from the median
-        count as if they were at that distance.
+        variables have the same influence. If members are more than 8 typical deviations from the
+        median, they count as if they were 8 typical deviations away.
 
     Raises
     ------
@@ -78,11 +78,11 @@ def fit_vector_ckme(
     -----
     Distances of forecasts are multivariate energy distances [1]_; cross-validation minimises the
     energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. The fit divides
-    forecasts by the spread of forecasts, and observations by the spread of observations. With the
-    spread of observations for both, forecasts of rain would outweigh all other variables at places
-    where it hardly ever rains. A circular variable becomes a point on a circle with its period as
-    the circumference. The distances cost O(n² m² d) with the exact solver, and O(n r m² d) with r
-    landmarks.
+    forecasts by the spread of forecasts, and observations by the spread of observations. If the fit
+    divided both by the spread of observations, forecasts of rain would outweigh all other variables
+    at places where it hardly ever rains. A circular variable becomes a point on a circle with its
+    period as the circumference. The distances cost O(n² m² d) with the exact solver, and
+    O(n r m² d) with r landmarks.
 
     References
     ----------
@@ -205,7 +205,7 @@ def _numbered(
     _check(cases, observations, periods)
     if settings.supports != ("observations",) or settings.projection != "euclidean":
         raise ValueError(
-            "vectors have no errors and no order; take supports=('observations',) and "
+            "vectors have no errors and no order; pass supports=('observations',) and "
             f"projection='euclidean', got {settings.supports} and {settings.projection!r}"
         )
     flags, usable = _flags(cases), np.isfinite(observations).all(-1)
@@ -228,7 +228,7 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """For each location, distances among its cases, or from its forecasts to its cases.
+    """Distances among the cases of each location, or from its forecasts to its cases.
 
     The class computes the distances of a location when an index selects this location.
     """
@@ -272,7 +272,7 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Return forecasts of one number (L, n, 1) that show which forecasts of vectors are valid.
+    """Return a number for each forecast (L, n, 1), which shows whether the forecast is valid.
 
     The value is 0 for a valid forecast, NaN for a missing one, and infinity for an invalid one.
     """
@@ -284,7 +284,7 @@ def _flags(vectors: Vectors) -> Forecasts:
 
 
 def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArray:
-    """Map values (n, d, m) to points (n, d', m); a circular variable gets two of d' coordinates."""
+    """Map values (n, d, m) to points (n, d', m); a circular variable gives two coordinates."""
     parts: list[FloatArray] = []
     for k, period in enumerate(periods):
         one = values[:, k]

@@ -96,9 +96,10 @@ def ckme_weights(
     \lambda n \Omega^{-1})^{-1} k(x)`. Before the projection, the function adds :math:`1 -
     \sum\beta` to them, in proportion to the case weights. This makes the CKME a regression around
     climatology. The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per
-    location for all T forecasts, in O(n³). Each forecast then costs O(n m + n²). With r landmarks
-    the costs are O(n r²) and O(r m + n r). From the second call with the same fit on, the process
-    keeps the inverse, but only if calls have few forecasts at few locations.
+    location for all T forecasts, in O(n³). Each forecast then costs O(n m + n²). With r landmarks,
+    the costs are O(n r²) per location and O(r m + n r) per forecast. If several calls use the same
+    fit, the process keeps the inverse from the second call on, but only if the calls have few
+    forecasts at few locations.
 
     Examples
     --------
@@ -226,7 +227,7 @@ def ckme_novelty(
 
 
 class Compared(NamedTuple):
-    """Inputs that determine how forecasts are compared with cases; see :func:`ckme_weights`."""
+    """Inputs that determine how to compare forecasts with cases; see :func:`ckme_weights`."""
 
     kernel: str = "gaussian"
     features: Features | None = None
@@ -238,7 +239,7 @@ class Compared(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """Cases, their fit, and the inputs that determine how forecasts are compared with the cases."""
+    """Cases, their fit, and the inputs that determine how to compare forecasts with the cases."""
 
     cases: Forecasts
     observations: FloatArray
@@ -273,7 +274,7 @@ def _issue(
 
 
 def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForecasts, Embedding]]:
-    """Yield number, forecasts and embedding of each location that has a fit."""
+    """Yield the index, the forecasts and the embedding of each location that has a fit."""
     (n_locations, n, m), (_, n_new, p) = of.cases.loc.shape, forecasts.loc.shape
     how, memory = of.how, _memory(of)
     features = no_features(n_locations, n_new) if how.new_features is None else how.new_features
@@ -291,9 +292,9 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
-    """Yield number and embedding of each location that has a fit, in a block of locations.
+    """Yield the index and the embedding of each location that has a fit, in a block of locations.
 
-    The first location of the block has the number 0.
+    The first location of the block has the index 0.
     """
     how, (n_locations, n, _) = of.how, of.cases.loc.shape
     features = no_features(n_locations, n) if how.features is None else how.features

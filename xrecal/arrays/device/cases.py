@@ -66,7 +66,7 @@ class Cases:
     laplace: bool
     """True if the kernel is a function of the energy distance D, False if it is a function of D²"""
     predictors: IntArray
-    """Numbers of the features that the fit of centres may shrink or leave out"""
+    """Indices of the features that the fit of centres may shrink or leave out"""
 
     def gram(self, bandwidth: Any, strength: Any) -> Any:
         """Return kernel matrices (L, n, n), multiplied by the roots of case weights on both sides.

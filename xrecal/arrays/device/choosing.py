@@ -92,7 +92,7 @@ def choose(
 def smallest_losses(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> FloatArray:
-    """Return the smallest loss (L,) over all settings, if earlier cases predict later cases.
+    """Return the smallest loss (L,) over all settings, with fits to earlier cases alone.
 
     The loss is infinite at locations with too few cases.
     """
@@ -205,7 +205,10 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums (G, S, F, L, R) of losses of held-out cases, and the counts (F, L) of cases."""
+    """Return sums (G, S, F, L, R) of losses of held-out cases, and the counts (F, L) of cases.
+
+    The axes count kernels, supports, folds, locations and ridges.
+    """
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -245,9 +248,9 @@ def _forecasts(
     K is the kernel matrix, and ``eigen`` its eigendecomposition, the same for all ridges and folds.
     With the matrix ``C = (K + shift I)^-1``, the function first computes ``-C_gg^-1 C_gt``, where g
     are the cases in ``fold.out``, and t the training cases. The shift is the product of the ridge,
-    the number of training cases and their largest weight. Then the function divides out the roots
-    of case weights, and adds a multiple of the case weights that makes the sum one. At last, it
-    projects the result onto weights >= 0 with sum one.
+    the number of training cases and their largest weight. I is the identity matrix. Then the
+    function undoes the scaling of K by the roots of case weights. To make the sum one, it adds a
+    multiple of the case weights. At last, it projects the result onto weights >= 0 with sum one.
     """
     xp, (values, vectors) = namespace(cases.target), eigen
     g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))
@@ -282,7 +285,7 @@ def _sums_of_crps(
     weights: Any,
     bounds: Bounds,
 ) -> Any:
-    """Return sums (L, R) of the CRPS over the held-out cases of a fold, for one support."""
+    """Sum up the CRPS over held-out cases of a fold, for each location and ridge, (L, R)."""
     xp, host, h = namespace(cases.target), cases.on_host, int(weights.shape[2])
     coefficients = xp.asarray(fit_centres(code, host, fold.train, counted, bounds))
     error = errors_of(cases, code, coefficients, bounds)

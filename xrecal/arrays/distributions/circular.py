@@ -381,6 +381,7 @@ def fill_circular_crps(
 def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
     """Compute ``E d(X, X') / 2`` for sorted angles, whose shares sum to one.
 
+    X and X' are two independent draws of an angle; the shares are the probabilities of the angles.
     The distance d is the length of the shorter way along the circle. From an angle to a larger
     angle, the shorter way goes up if the difference is at most half a turn, and down otherwise.
     """

@@ -52,9 +52,10 @@ def squared_energy_distance(
     Returns
     -------
     array of float64, shape (n, q)
-        :math:`D^2 = 2 E|X-Y| - E|X-X'| - E|Y-Y'| = 2 \int (F-G)^2 \ge 0` in the unit u (not u
-        squared). :func:`scipy.stats.energy_distance` returns the root D. The distances of an
-        ensemble without members are NaN.
+        :math:`D^2 = 2 E|X-Y| - E|X-X'| - E|Y-Y'| = 2 \int (F-G)^2 \ge 0` in the unit u
+        (not u squared). X and X' are random members of the ensemble in ``x``, with CDF F; Y and Y'
+        are random members of the ensemble in ``y``, with CDF G. :func:`scipy.stats.energy_distance`
+        returns the root D. The distances of an ensemble without members are NaN.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def squared_energy_distance(
     function sorts all members once. Then it goes through them once for each group of ensembles X.
     Once is enough, because ``E|X-z|`` is a piecewise linear function of the number z. The time is
     O(n q p) with a small constant, and the memory is O(q p + n q). The absolute error is about
-    1e-13 of the largest deviation from the mean of all members, plus 1e-15 of this mean. The
+    1e-13 times the largest deviation from the mean of all members, plus 1e-15 times this mean. The
     function returns 0 for distances smaller than this error.
 
     References
@@ -350,7 +351,7 @@ class Ordered(NamedTuple):
     mass: Vector
     """(N,) weight of each member within its ensemble"""
     owner: Indices
-    """(N,) number of the ensemble to which each member belongs"""
+    """(N,) index of the ensemble to which each member belongs"""
 
 
 def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
@@ -378,10 +379,10 @@ def fill_mean_distances(
     """Write ``E|X-Y|`` into ``mean`` (n, q).
 
     The function takes a block of ensembles X at a time; ``by_size`` holds the order of the members
-    of each block. Between two neighbouring members of X, ``E|X-z|`` is ``slope z + level``. For
-    each block, the function goes once through the ordered members z of all ensembles Y. It
-    multiplies ``E|X-z|`` by the weight of z. Then it adds the product to the result for X and for
-    the ensemble Y that contains z.
+    of each block. For a number z between two neighbouring members of X, ``E|X-z|`` is ``slope z +
+    level``. For each block, the function goes once through the ordered members z of all ensembles
+    Y. It multiplies ``E|X-z|`` by the weight of z. Then it adds the product to the result for X and
+    for the ensemble Y that contains z.
     """
     n, m = x.shape
     q = mean.shape[1]

@@ -21,7 +21,7 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     location_numbers : array of int, shape (L,)
-        Number of each location in the whole data set. So a location gets the same random numbers
+        Index of each location in the whole data set. So a location gets the same random numbers
         even if a call has only a part of the data.
     n : int
         Number of cases at each location.
@@ -69,7 +69,7 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same numbers.
     locations, cases : array_like of int >= 0
-        Numbers of the locations and of the cases in the whole data set. The two arrays broadcast
+        Indices of the locations and of the cases in the whole data set. The two arrays broadcast
         with each other.
 
     Returns
@@ -94,7 +94,7 @@ def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> Floa
     seed, locations, cases
         The same as in :func:`uniform_at`; locations and cases have one shape (...).
     n : int
-        How many random numbers each pair of a location and a case gets.
+        Number of random numbers for each pair of a location and a case.
 
     Returns
     -------

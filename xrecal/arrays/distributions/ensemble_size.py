@@ -4,10 +4,10 @@ The mean of m members has a sampling error, whose variance is 1/m of the varianc
 average, the variance of m members is smaller than the true variance by a share of 1/m. The mean
 distance of two members, over all pairs, is too small by the same share. A fit to hindcasts of 5
 members learns the errors of means of 5 members. For new forecasts of 51 members, the means have
-smaller errors, and the differences between members are larger. Now let the hindcasts have 51
-members, and the new forecasts 5. Then the variances of the new forecasts are more uncertain than
-the variances in the fit. Forecasts of weighted members, quantiles or distributions have no number
-of members, so this module does not correct them.
+smaller errors, and the differences between members are larger. If instead the hindcasts have 51
+members and the new forecasts have 5, the variances of the new forecasts are more uncertain than the
+variances in the fit. Forecasts of weighted members, quantiles or distributions have no number of
+members, so this module does not correct them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def excess_of(past: Any, new: Any) -> Any:
-    """Return the sampling error of past ensemble means minus the sampling error of new means.
+    """Return the sampling variance of past ensemble means minus that of new ensemble means.
 
     Parameters
     ----------
@@ -76,11 +76,12 @@ def excess_of(past: Any, new: Any) -> Any:
     Returns
     -------
     array of float64
-        Difference of the variances of the two sampling errors, as a share of the variance of
-        members. The share is 0 if past and new forecasts have the same number of members, or if one
-        of these numbers is unknown. It is negative if new forecasts have fewer members. Before you
-        compare new ensembles with the ensembles of the fit, multiply the variances and the mean
-        distances of the new ensembles by one minus this share.
+        Difference of the two sampling variances, as a share of the variance of members. The share
+        is 0 if past and new forecasts have the same number of members, if one of these numbers is
+        unknown, or if new forecasts have only one member. Otherwise, it is negative if new
+        forecasts have fewer members. Before you compare new ensembles with the ensembles of the
+        fit, multiply the variances and the mean distances of the new ensembles by one minus this
+        share.
     """
     xp = namespace(new)
     is_known = xp.isfinite(past + new) & (new < 1.0)
@@ -113,7 +114,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     The variance of k members from a normal distribution has a sampling error. The variance of this
     error is 2/(k - 1) times the squared variance of the members. If new ensembles have fewer
     members than the ensembles in the fit, the function moves their variances towards the mean of
-    past variances. The size of this step follows from a linear regression: it predicts the
+    past variances. The size of this step follows from a linear regression, which predicts the
     variances of past ensembles from the variances of ensembles of the new size. If past variances
     differ much from each other, the result stays near the new variance.
     """

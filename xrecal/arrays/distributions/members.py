@@ -75,7 +75,7 @@ def shuffled_members(
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same order.
     locations, cases : array of int, shape (...)
-        Number of the location and number of the case of each forecast in the whole data set. So a
+        Index of the location and index of the case of each forecast in the whole data set. So a
         forecast gets the same order even if a call has only a part of the data.
 
     Returns
@@ -88,7 +88,7 @@ def shuffled_members(
     Raises
     ------
     ValueError
-        If shapes do not match, or the numbers of locations or cases are not integers.
+        If shapes do not match, or ``locations`` or ``cases`` are not integers.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def reordered_members(
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same result.
     cases : array of int, shape (...)
-        Number of the case of each forecast in the whole data set. All places of a case use the same
+        Index of the case of each forecast in the whole data set. All places of a case use the same
         random numbers.
 
     Returns
@@ -167,7 +167,7 @@ def reordered_members(
     Raises
     ------
     ValueError
-        If shapes do not match, or the numbers of cases are not integers.
+        If shapes do not match, or ``cases`` are not integers.
 
     Notes
     -----
@@ -262,15 +262,15 @@ def systematic_draws(
     seed : int
         Any integer; seeds that differ by a multiple of 2^64 give the same draws.
     cases : array of int, shape (...)
-        Number of the case of each distribution in the whole data set.
+        Index of the case of each distribution in the whole data set.
     places : array of int, shape (...), optional
-        Number of the location of each distribution. Draws at different locations are independent.
+        Index of the location of each distribution. Draws at different locations are independent.
 
     Returns
     -------
     array of int64, shape (..., n)
-        Numbers of the items, from 0 to N - 1, in random order; -1 where all weights are 0. An item
-        with probability p occurs floor(n p) or ceil(n p) times, and n p times on average over
+        Indices of the drawn items, from 0 to N - 1, in random order; -1 where all weights are 0. An
+        item with probability p occurs floor(n p) or ceil(n p) times, and n p times on average over
         seeds.
 
     Notes

@@ -1,4 +1,4 @@
-"""Missing values: weights if some quantiles are missing, and numbers for missing values."""
+"""Missing values: weights of the quantiles that are known, and numbers that mark missing values."""
 
 from __future__ import annotations
 

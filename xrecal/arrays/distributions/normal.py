@@ -134,7 +134,7 @@ def normal_crps(
         shape = np.broadcast_shapes(y.shape, mu.shape[:-1])
     except ValueError:
         raise ValueError(
-            f"observations have shape {y.shape} but the forecasts {mu.shape[:-1]}; they must match"
+            f"observations have shape {y.shape}, forecasts have {mu.shape[:-1]}; they must match"
         ) from None
     size = math.prod(shape)
     mu, sigma, w = (
@@ -480,7 +480,7 @@ def fill_mean_crps(
 
 @inner
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
-    """Return q - F(z) and F'(z); if `closed` is False, use P(X < z) in place of F(z).
+    """Return q - F(z) and the density F'(z); if `closed` is False, replace F(z) by P(X < z).
 
     F is the CDF of a mixture, and X is a random value from this mixture. `sought` holds a level, a
     flag and the locations, scales and weights of the mixture. The level is q if the flag is False,

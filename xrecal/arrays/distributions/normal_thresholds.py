@@ -53,8 +53,8 @@ def censored_threshold_crps(
 
     Notes
     -----
-    The score equals the CRPS of a changed forecast and observation: all values beyond a threshold
-    are moved to this threshold. See :func:`~xrecal.arrays.threshold_weighted_crps` and
+    The score equals the CRPS if all values of forecast and observation beyond a threshold are moved
+    to this threshold. See :func:`~xrecal.arrays.threshold_weighted_crps` and
     :func:`~xrecal.arrays.censored_normal_crps`.
 
     Examples
@@ -129,7 +129,7 @@ def normal_threshold_crps(
     mu, sigma, w = as_forecasts(loc, scale, weights, True)
     if mu.shape[:-1] != y.shape:
         raise ValueError(
-            f"observations have shape {y.shape} but the forecasts {mu.shape[:-1]}; they must match"
+            f"observations have shape {y.shape}, forecasts have {mu.shape[:-1]}; they must match"
         )
     sigma = np.where(sigma < SMALLEST, 0.0, sigma)
     missing = np.isnan(w).any(-1) | ~np.isfinite(y) | np.isnan(low) | np.isnan(high)
@@ -187,10 +187,11 @@ def _product_integral(
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
     """Compute P(X1 < X2 < z) from four distances, each divided by its standard deviation.
 
-    ``a`` and ``b`` are the distances of z from the means of X1 and X2. ``c`` is the distance of z
-    from the mean of the normal density that is proportional to the product of both densities. ``k``
-    is the distance of the mean of X2 from the mean of X1. If b or k is 0, the function may treat it
-    as positive or as negative, but all terms must use the same sign.
+    X1 and X2 are independent normal variables. ``a`` and ``b`` are the distances of z from the
+    means of X1 and X2. ``c`` is the distance of z from the mean of the normal density that is
+    proportional to the product of both densities. ``k`` is the distance of the mean of X2 from the
+    mean of X1. If b or k is 0, the function may treat it as positive or as negative, but all terms
+    must use the same sign.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)

@@ -1,7 +1,7 @@
 """Weights of a linear pool (a mixture of components), learned from held-out forecasts.
 
-A component is one of the methods that the pool mixes. The last function averages the quantiles of
-components; it does not mix their distributions.
+A component is one of the methods that the pool mixes. :func:`average_quantiles` averages the
+quantiles of components; it does not mix their distributions.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ DOUBT = 5.0
 the smallest CRPS."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""The search for weights minimises a function. It compares the largest slope of this function among
-components with weight and the smallest slope. It ends if they differ by at most the first number
-times the strength of the prior weights, or after the second number of steps."""
+"""The search for weights minimises a function. The search ends if the slopes of all components with
+weight exceed the smallest slope by at most the first number times the strength of the prior
+weights, or after the second number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
@@ -43,11 +43,11 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     Parameters
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
-        Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, i = 1,
-        ..., Q, in any unit. P is the number of ways in which cases were held out (kinds of folds);
-        all ways have the same influence. A component gets no weight if it forecasts at most half as
-        many cases as the component that forecasts the most cases. The function leaves out cases in
-        which one of the remaining components is NaN.
+        Held-out forecasts of n cases at L locations by C components: quantiles at the levels (i -
+        ½) / Q, i = 1, ..., Q, in any unit. P is the number of ways in which cases were held out
+        (kinds of folds); all ways have the same influence. A component gets no weight if it
+        forecasts at most half as many cases as the component that forecasts the most cases. The
+        function leaves out cases in which one of the remaining components is NaN.
     observations : array of float, shape (L, n)
         Observations in the unit of the quantiles; NaN where unknown.
 
@@ -205,8 +205,8 @@ def _fill_weights(
 ) -> None:
     """Write the weights (L, C) of the usable components (L, C) into ``out``.
 
-    ``scores`` holds the matrices S (L, C, C), and ``towards`` (L, C) the prior weights. If all of
-    them are zero at a location, the function computes prior weights from the CRPS.
+    ``scores`` holds the matrices S (L, C, C), and ``towards`` (L, C) the prior weights. If all
+    prior weights are zero at a location, the function computes prior weights from the CRPS.
     """
     for cell in range(scores.shape[0]):
         best = np.inf
@@ -249,9 +249,9 @@ def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
 def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
     """Move weights v (C,) from prior weights p to the minimum of ``v'Sv + pull |v - p|^2``.
 
-    Each step takes weight from a component with the largest slope of this function, among the
-    components with weight. It gives this weight to the component with the smallest slope. The
-    amount of weight minimises the function.
+    Each step compares the slopes of this function for the components. Among components with weight,
+    it takes weight from the component with the largest slope, and gives it to the component with
+    the smallest slope. It moves the amount of weight that minimises the function.
     """
     slopes = np.dot(scores, weights)  # half the gradient; the distance from p adds 0 here
     for _ in range(MOST_STEPS):

@@ -7,8 +7,8 @@ tails. The lower tail lies below its threshold, and the upper tail above its thr
 members represent the tails, ten on each side. Each of the ten members is the mean of one tenth of
 its tail. The threshold and the scale of a tail follow from its ten members and its shape. So if a
 user shifts or scales all members, the tails change in the same way. The ten members of a side count
-as ordinary members in three cases: they do not fit a tail, they have no weight, or the shape of the
-tail is unknown.
+as ordinary members if they do not fit a tail, if they have no weight, or if the shape of the tail
+is unknown.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def answers(
     """Call the compiled function ``fill`` with members, weights and the shapes (..., 2) of tails.
 
     ``cases`` are further arguments of the function. They have the shape of the result: the shape of
-    the forecasts, and then ``new``. If many forecasts share their members, the members have one
-    axis less than the weights, as in :func:`.weighted.weighted_quantile`.
+    the forecasts, followed by the axes ``new``. If many forecasts share their members, the members
+    have one axis less than the weights, as in :func:`.weighted.weighted_quantile`.
     """
     parts, lead = parts_of(*forecast)
     shape = (*parts[1].shape[:2], *new)

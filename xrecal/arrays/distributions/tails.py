@@ -129,9 +129,9 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Return by how much (L, N) each of the n largest errors exceeds all other errors.
+    """Return the n largest errors minus the largest of the other errors, as an array (L, N).
 
-    ``n`` (L,) has one number for each location. The result is NaN for all other errors.
+    ``n`` (L,) has one number for each location. The array is NaN in place of the other errors.
     """
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
@@ -149,8 +149,8 @@ class Outer(NamedTuple):
     weights: FloatArray
     """(L, T, n) remaining weights of the members"""
     threshold: FloatArray
-    """(L, T, 2) quantile on each side beyond which all mass was removed; infinite if no mass was
-    removed"""
+    """(L, T, 2) quantile on each side. All mass beyond it was removed; the quantile is infinite if
+    no mass was removed"""
     mass: FloatArray
     """(L, T, 2) mass removed on each side"""
     spread: FloatArray

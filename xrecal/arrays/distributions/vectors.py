@@ -326,7 +326,7 @@ def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
 
 @kernel
 def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) -> Any:
-    """Return a limit (n,) of the rounding errors of squared distances from ensembles x to y.
+    """Return upper limits (n,) for rounding errors of squared distances from ensembles x to y.
 
     ``x`` and ``y`` hold members minus the ``centre`` as columns (d, N). The members of ensemble i
     of x are the columns from ``start[i]`` to ``start[i + 1] - 1``.

@@ -72,7 +72,8 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
         Symmetric matrix of squared energy distances in the unit u. Rows and columns of forecasts
         without members are NaN; the function ignores these rows and columns.
     kernel : {"gaussian", "laplace"}
-        Take the median of D² (in u) for a Gaussian kernel, and of D for a Laplace kernel.
+        For a Gaussian kernel, the result is the median of D² (in u); for a Laplace kernel, the
+        median of D.
 
     Returns
     -------
@@ -131,9 +132,9 @@ def positive_median(distance: FloatArray) -> float:
 
 @kernel
 def _median_above(distance: Matrix, nothing: float) -> float:
-    """Return the median of the entries right of the diagonal that exceed ``nothing``.
+    """Return the median of the positive entries right of the diagonal.
 
-    Return infinity if no entry exceeds ``nothing``.
+    Entries up to ``nothing`` count as 0. If no entry is positive, the result is infinity.
     """
     n, count = distance.shape[0], 0
     larger = np.empty(n * (n - 1) // 2)
@@ -147,7 +148,7 @@ def _median_above(distance: Matrix, nothing: float) -> float:
 
 @kernel
 def subset(n: int, size: int) -> Any:
-    """Draw ``size`` different numbers from 0 to n - 1, or return all if n is not larger.
+    """Draw ``size`` different numbers from 0 to n - 1, or return all if n is at most ``size``.
 
     Each call draws the same numbers, because the function has its own linear congruential
     generator. So threads and the caller's random numbers cannot change a fit.

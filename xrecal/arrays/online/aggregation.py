@@ -98,7 +98,7 @@ def issue(
 
 
 def mean_weights(state: State, settings: Settings, common: FloatArray | None = None) -> FloatArray:
-    """Return the weights (L, K) of experts, averaged over levels, if no expert is missing."""
+    """Return weights (L, K) of experts, averaged over levels, as if no expert were missing."""
     shape = settings.bounds.shape[0], settings.prior.size
     weights = np.empty(shape)
     known = none_common(state)[0] if common is None else np.array(common, order="C")
@@ -107,7 +107,7 @@ def mean_weights(state: State, settings: Settings, common: FloatArray | None = N
 
 
 def _own(record: Record) -> Record:
-    """Return a copy of a record with contiguous and writable arrays, for compiled code."""
+    """Return a copy of a named tuple with contiguous and writable arrays, for compiled code."""
     own: dict[str, Any] = {
         name: np.array(part, order="C")
         for name, part in record._asdict().items()
@@ -253,7 +253,7 @@ def _scale(state: Any, cell: int) -> float:
 def _total_weights(
     cell: int, present: Any, common: Any, settings: Any, state: Any, out: Any
 ) -> None:
-    """Compute weights (K, J) of experts over all strategies; 0 for missing experts."""
+    """Compute weights (K, J) of experts, averaged over strategies; 0 for missing experts."""
     n_experts, n_levels = out.shape
     n_strategies, alone = settings.forgetting.size, settings.alone
     n_ways = 0 if np.isnan(common[0, 0, 0]) else settings.parts.size
@@ -283,8 +283,8 @@ def _total_weights(
 def _strategy_weights(score: Any, cases: float, contrast: float, counted: Any, out: Any) -> None:
     """Compute weights (S,) of strategies, with sum one.
 
-    They are proportional to exp(-contrast score / mean CRPS of the best strategy). A strategy gets
-    the weight 0 unless ``counted`` (S,) marks it.
+    The weights are proportional to exp(-contrast score / mean CRPS of the best strategy). A
+    strategy gets the weight 0 unless ``counted`` (S,) marks it.
     """
     best, total = np.inf, 0.0
     for s in range(score.size):

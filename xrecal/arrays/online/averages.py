@@ -1,4 +1,4 @@
-"""Average of several forecasts: of probabilities on a bound, and of quantiles elsewhere."""
+"""Averages of forecasts: mean probabilities of a bound, and mean quantiles elsewhere."""
 
 from __future__ import annotations
 

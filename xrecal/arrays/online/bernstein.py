@@ -96,9 +96,9 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
     """Compute weights (K, J) of experts, with sum one at each level; 0 for missing experts.
 
-    The weight is proportional to the product of the prior weight (K,), the learning rate, and the
-    exponential of the learning rate times the regret R. An expert that has been missing in all
-    cases has a regret of 0, and gets the mean learning rate of the other experts.
+    The weight is proportional to ``p r exp(r R)``, with the prior weight p (K,), the learning rate
+    r and the regret R. An expert that has been missing in all cases has a regret of 0, and gets the
+    mean learning rate of the other experts.
     """
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape

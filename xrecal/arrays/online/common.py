@@ -2,8 +2,8 @@
 
 The regrets of a location are gains over its own aggregate, and no other location changes this
 aggregate. So a first computation can record how the regrets of each location change in time. A
-second computation then uses the means of these regrets, the common regrets, for weights. The sums
-over locations are sums of integers, so they do not depend on the order of the locations.
+second computation then uses the means of these regrets, the common regrets, to weight the experts.
+The sums over locations are sums of integers, so they do not depend on the order of the locations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xrecal.typing import FloatArray, IntArray
 from .state import State
 
 FINEST = 2.0**-32
-"""Unit in which regrets become integers, so that 64-bit sums over a million locations are exact."""
+"""Unit of integer regrets; in this unit, 64-bit sums over a million locations are exact."""
 
 
 class Common(NamedTuple):
@@ -55,7 +55,7 @@ class Timeline(NamedTuple):
 
 
 def none_common(state: State) -> FloatArray:
-    """Return common regrets (1, S, K, J) of NaN, which means that none are known."""
+    """Return an array of NaN (1, S, K, J), which means that no common regrets are known."""
     missing: FloatArray = np.full((1, *state.regret.shape[1:]), np.nan)
     return missing
 
@@ -102,9 +102,10 @@ def comparable(state: State) -> Sum:
 
 
 class Record:
-    """Changes of the regrets of all locations in one round, recorded by the first computation.
+    """Record of how the regrets of all locations change in one round.
 
-    In a round, models learn verified cases, and then issue forecasts until the next round.
+    In a round, models learn verified cases, and then issue forecasts until the next round. The
+    first of the two computations makes this record.
     """
 
     def __init__(self, *, with_known: bool) -> None:
@@ -120,10 +121,10 @@ class Record:
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 
     def timeline(self, start: Sum | None) -> tuple[Timeline | None, Sum | None]:
-        """Return the common regrets during the round, and the sum at the end of the round.
+        """Return the common regrets during the round, and the sum of regrets at the end.
 
-        ``start`` is the sum before the round, if it is known. Both results are None if ``start`` is
-        None and no location has a case.
+        ``start`` is the sum of regrets before the round, if it is known. Both results are None if
+        ``start`` is None and no location has a case.
         """
         sums = [] if start is None else [start]
         times = sorted(self._changes)

@@ -88,7 +88,7 @@ def corrections(
         the first k errors in ``errors``.
     predictors : array of float, shape (n, 3)
         Three predictors for each past forecast, in the unit of the variable: its mean minus the
-        last known observation, its mean minus the mean of the forecast for this last observation,
+        last known observation, its mean minus the mean of the earlier forecast of this observation,
         and its standard deviation.
     new : array of float, shape (T, 3)
         The three predictors for each new forecast. When the new forecasts are issued, all past
@@ -219,7 +219,7 @@ def _within(value: float, low: float, high: float) -> float:
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Subtract the mean from every column but column 0; divide all by their root mean squares.
+    """Centre all columns except column 0, and divide each column by its root mean square.
 
     The means and root mean squares are over the first n rows. The function limits the results to
     ±3.

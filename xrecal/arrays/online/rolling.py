@@ -37,8 +37,8 @@ def rolling_emos(
     new : two arrays of float, shape (T,)
         Ensemble means and variances of the forecasts to issue.
     window : int
-        Number of the last verified cases from which the fit learns. With fewer cases, the fit uses
-        all, but it needs at least 20.
+        Number of the last verified cases from which the fit learns. If fewer cases are verified,
+        the fit uses all of them, but it needs at least 20.
     levels : array of float, shape (J,)
         Levels of the quantiles, in (0, 1).
     bounds : (float, float)

@@ -65,7 +65,7 @@ class Settings(NamedTuple):
 
     @property
     def n_scored(self) -> int:
-        """Return the number of scores: S (1 + H) strategies with regrets, and the single expert."""
+        """Return the number of scores: of S (1 + H) strategies, and of the single expert."""
         return self.forgetting.size * (1 + self.parts.size) + 1
 
 

@@ -18,8 +18,8 @@ class Correlation(NamedTuple):
     correlation: FloatArray
     """Correlation in [-1, 1]"""
     influence: FloatArray
-    """(..., n) influence of each case; the mean influence and the correlation have the same
-    standard error"""
+    """(..., n) influence of each case, for tests: the standard error of the mean influence is the
+    standard error of the correlation"""
 
 
 def anomaly_correlation(

@@ -180,7 +180,7 @@ def _check_pairs(q: tuple[int, ...], r: tuple[int, ...]) -> None:
 
 
 def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: FloatArray) -> None:
-    """Write the mean CRPS of each censored normal forecast, over the members of its ensemble."""
+    """Write the mean CRPS of censored normal forecasts, with ensemble members as observations."""
     n, n_sharing = mass.shape[2], mass.shape[1]
     parts = [np.broadcast_to(part, q.loc.shape).reshape(-1, 1, 1) for part in q]
     rows, means = mass.reshape(-1, n), out.reshape(-1)
@@ -244,9 +244,10 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 
 @kernel
 def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
-    """Write the distances of L T = M S pairs of ensembles into ``out``, in the order of the cases.
+    """Write the distances of pairs of ensembles into ``out``, in the order of the cases.
 
-    Members have shapes (L, n) and (M, p), and weights (L, T, n) and (M, S, p).
+    The first ensembles have members (L, n) and weights (L, T, n). The second ensembles have members
+    (M, p) and weights (M, S, p). The number of pairs is L T, which equals M S.
     """
     x_order, y_order = np.argsort(x[0]), np.argsort(y[0])
     flat = out.ravel()

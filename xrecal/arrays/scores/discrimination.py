@@ -31,8 +31,8 @@ class RocArea(NamedTuple):
     area: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; the mean influence and the area have the same standard
-    error"""
+    """(..., n) influence of each case, for tests: the standard error of the mean influence is the
+    standard error of the area"""
     n_events: IntArray
     """Number of complete cases with the event"""
 
@@ -150,9 +150,10 @@ def roc_curve(
     Returns
     -------
     hit_rate, false_alarm_rate : array of float64, shape (..., k)
-        Share of the cases with the event in which users act, and share of the cases without the
-        event in which users act. The rates are in [0, 1] and do not increase with the level. The
-        hit rate is NaN if no case has the event. The false alarm rate is NaN if all cases have it.
+        The hit rate is the share of cases in which users act, among the cases with the event. The
+        false alarm rate is the same share among the cases without the event. The rates are in [0,
+        1] and do not increase with the level. The hit rate is NaN if no case has the event. The
+        false alarm rate is NaN if all cases have the event.
 
     Raises
     ------
@@ -187,7 +188,10 @@ def roc_curve(
 
 
 def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
-    """Return the share (L, k) of the cases ``among`` (L, n) whose probability reaches a level."""
+    """Return the share (L, k) of cases whose probability reaches a level.
+
+    The share is over the cases that ``among`` (L, n) marks.
+    """
     known = among & ~np.isnan(p)
     ascending = np.sort(np.where(known, p, np.nan), axis=-1)
     count = known.sum(-1)
@@ -296,8 +300,8 @@ class Discrimination(NamedTuple):
     score: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n) influence of each case; the mean influence and the score have the same standard
-    error"""
+    """(..., n) influence of each case, for tests: the standard error of the mean influence is the
+    standard error of the score"""
 
 
 def generalised_discrimination(

@@ -50,7 +50,8 @@ def log_score(
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, with the density in 1/u. The score has
+        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, with the standard normal density
+        :math:`\varphi` and the bandwidth h in Notes. The forecast density is in 1/u. The score has
         no unit and may be negative; smaller is better. If all members are equal, or if there is
         only one member, the forecast is a point mass. The score is then NaN if the observation
         equals this value, and inf otherwise. The score is also NaN if the observation is not
@@ -69,8 +70,8 @@ def log_score(
     depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective
     number of members, and :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`. A quartile is
     the mean of the quantiles at all levels in a range of width 1/m around the level of the quartile
-    [3]_. With equal weights, these are the number of members, the sample standard deviation and the
-    usual quartiles, interpolated between members.
+    [3]_. With equal weights, m is the number of members, s the sample standard deviation, and the
+    quartiles are the usual quartiles, interpolated between members.
 
     The score depends on the bandwidth, most of all for small ensembles and for observations outside
     the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the
@@ -203,11 +204,12 @@ def normal_log_score(
     Returns
     -------
     ndarray of float64, shape (...)
-        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, with the density in 1/u.
-        The score has no unit and may be negative; smaller is better. A component of scale 0 is a
-        point mass and adds no density. If all components have scale 0, the score is inf. If the
-        location of a component of scale 0 equals the observation, the score is NaN. It is also NaN
-        if an input is missing or the observation is infinite.
+        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, with the standard normal
+        density :math:`\varphi`. The forecast density is in 1/u. The score has no unit and may be
+        negative; smaller is better. A component of scale 0 is a point mass and adds no density. If
+        all components have scale 0, the score is inf. If the location of a component of scale 0
+        equals the observation, the score is NaN. It is also NaN if an input is missing or the
+        observation is infinite.
 
     Raises
     ------
@@ -236,7 +238,7 @@ def normal_log_score(
         shape = np.broadcast_shapes(y.shape, mu.shape[:-1])
     except ValueError:
         raise ValueError(
-            f"observations have shape {y.shape} but the forecasts {mu.shape[:-1]}; they must match"
+            f"observations have shape {y.shape}, forecasts have {mu.shape[:-1]}; they must match"
         ) from None
     density, point = np.full(shape, -np.inf), np.zeros(shape, dtype=np.bool_)  # log of the density
     for k in range(mu.shape[-1]):

@@ -182,7 +182,7 @@ def _distance(a: Any, b: Any, places: Any) -> Any:
 
 @kernel
 def _fill_energy(observations: Matrix, members: Cube, weights: Matrix, out: OutVector) -> None:
-    """Fill energy scores of N observations (N, d) and ensembles (N, m, d) at d places."""
+    """Write energy scores of observations (N, d) and ensembles (N, m, d) into ``out`` (N,)."""
     m = members.shape[1]
     kept, share = np.empty(members.shape[2], np.int64), np.empty(m)
     for row in range(out.size):
@@ -213,7 +213,7 @@ def _power(difference: float, order: float) -> Any:
 def _fill_variogram(
     observations: Matrix, members: Cube, weights: Matrix, order: float, out: OutVector
 ) -> None:
-    """Fill variogram scores of N observations (N, d) and ensembles (N, m, d) at d places."""
+    """Write variogram scores of observations (N, d) and ensembles (N, m, d) into ``out`` (N,)."""
     m, d = members.shape[1:]
     kept, share, ours = np.empty(d, np.int64), np.empty(m), np.empty((d, m))
     for row in range(out.size):

@@ -164,7 +164,7 @@ def _fill_weighted_crps(
     falling: Vector,
     out: OutMatrix,
 ) -> None:
-    """Fill scores (L, T) of forecasts with members (L, n) and weights (L, T, n).
+    """Write scores (L, T) of forecasts with members (L, n) and weights (L, T, n) into ``out``.
 
     The function goes through the members from both ends to the observation. Each sum of weights
     starts in a tail, so a small probability keeps full precision.

@@ -82,7 +82,7 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
 
 @kernel
 def _fill_e_values(gain: Matrix, bound: Matrix, lags: Indices, e_values: OutMatrix) -> None:
-    """Fill e-values (L, n) of gains and bounds (L, n)."""
+    """Write e-values for gains and bounds (L, n) into ``e_values`` (L, n)."""
     for location in range(len(gain)):
         known = False
         for x in gain[location] + bound[location]:
@@ -94,7 +94,7 @@ def _fill_e_values(gain: Matrix, bound: Matrix, lags: Indices, e_values: OutMatr
 
 @inner
 def _e_values(gain: Any, bound: Any, lag: int, e_values: Any) -> None:
-    """Fill e-values (n,) of one location."""
+    """Write e-values for the gains and bounds (n,) of one location into ``e_values`` (n,)."""
     log_e = np.zeros(lag)
     total, squares = 0.0, PSEUDO_SQUARES
     for t in range(len(gain)):

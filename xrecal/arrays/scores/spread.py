@@ -138,7 +138,7 @@ def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArr
 def _by_bin(
     variances: FloatArray, squares: FloatArray, known: npt.NDArray[np.bool_], bins: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return spread, RMSE and numbers of cases (L, bins), of cases (L, n) sorted by variance."""
+    """Sort cases (L, n) into bins of variance; return spread, RMSE and size of bins (L, bins)."""
     order = np.argsort(np.where(known, variances, np.nan), axis=-1, kind="stable")
     count = known.sum(-1, keepdims=True)
     place = np.empty(order.shape, np.int64)

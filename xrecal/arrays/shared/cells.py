@@ -34,7 +34,7 @@ def error_grid(
     errors : array of float, shape (n,)
         A sample of the errors, in any unit u; the function ignores values that are not finite.
     extremes : tuple of float, optional
-        Smallest and largest error of all cases, in u; by default, of the sample.
+        Smallest and largest error of all cases, in u; by default, the extremes of the sample.
     quantiles : int
         Number of quantiles of the sample, at the levels (j + ½) / quantiles.
 

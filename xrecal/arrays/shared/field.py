@@ -35,7 +35,7 @@ class FieldSettings(NamedTuple):
     fineness: float
     signal: float
     nugget: float
-    """Variance of the unexplained part, in the unit of the values squared"""
+    """Variance of the unexplained part, in the squared unit of the values"""
 
 
 class Field(NamedTuple):

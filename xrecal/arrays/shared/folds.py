@@ -35,7 +35,7 @@ class Folds(NamedTuple):
 
     @property
     def earlier(self) -> FloatArray:
-        """Return the factors (F, G) of parts that give sums over all folds before each fold."""
+        """Return the factor (F, G) of each part in the sum over all folds before a fold."""
         later = self.of_part >= np.arange(len(self.learned))[:, np.newaxis]
         return np.where(later, 0.0, self.learned)
 

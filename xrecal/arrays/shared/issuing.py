@@ -22,9 +22,9 @@ class Issued(NamedTuple):
     """Quantiles and novelty of n cases."""
 
     quantiles: FloatArray
-    """(n, q)"""
+    """(n, q) quantiles at q levels"""
     novelty: FloatArray
-    """(n,)"""
+    """(n,) novelty, from 0 to 1"""
 
 
 def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
@@ -59,10 +59,10 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
     -------
     Issued
         Quantiles in the unit of the variable, and novelty from 0 to 1. Both are NaN if a forecast
-        has no members, or if a covariate or feature with a weight is unknown. The novelty grows the
-        farther the ensemble mean, spread and covariates are outside their past ranges. At a new
-        place, it also grows with the distance of the features of this place from the features of
-        known places.
+        has no members, or if a covariate or feature with a weight is unknown. The farther the
+        ensemble mean, spread and covariates are outside their past ranges, the larger is the
+        novelty. At a new place, the novelty also grows with the distance of the features of this
+        place from the features of known places.
     """
     n = cases.place.size
     quantiles, novelty = np.full((n, levels.size), np.nan), _beyond(fit, cases)

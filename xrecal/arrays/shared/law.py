@@ -36,8 +36,8 @@ class SharedLaw(NamedTuple):
     """(r, J) coefficients. To get the signed CDF of a case, multiply its similarities to the
     landmarks by these coefficients, and add ``average``"""
     share: FloatArray
-    """(r,) coefficients. Multiply the similarities of a case to the landmarks by these coefficients
-    to get the share of similar cases in its CDF (the sum of its signed weights)"""
+    """(r,) coefficients. To get the sum s of the signed weights in :meth:`signed`, multiply the
+    similarities of a case to the landmarks by these coefficients"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
@@ -55,7 +55,8 @@ class SharedLaw(NamedTuple):
     def weights(self, placed: FloatArray) -> FloatArray:
         """Return the probability of each value of the grid (n, J + 1), for cases (n, d).
 
-        Of all CDFs on the grid, the CDF of these probabilities is nearest to the signed CDF in L².
+        These values are the thresholds of errors. Of all distributions on the thresholds, the
+        returned distribution has the CDF nearest to the signed CDF in L².
         If a coordinate of a case is NaN, the probabilities of the case are NaN.
         """
         out = np.empty((len(placed), self.grid.size))

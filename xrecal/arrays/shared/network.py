@@ -38,8 +38,8 @@ ROOM = 3.0
 the smallest and largest value of the sample."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
-"""Distributions of n cases: centres (n,), scales (n,), and weights (n, J + 1) of the thresholds of
-errors."""
+"""Distributions of n cases: centres (n,), scales (n,), and probabilities (n, J + 1) of the
+thresholds of errors."""
 
 
 class Cases(NamedTuple):
@@ -48,7 +48,7 @@ class Cases(NamedTuple):
     members: FloatArray
     """(n, m) members of the ensembles, NaN if missing"""
     observations: FloatArray
-    """(n,)"""
+    """(n,) observations of the cases"""
     place: IntArray
     """(n,) number of the place"""
     part: IntArray
@@ -75,7 +75,7 @@ class Standards(NamedTuple):
     corrections: Corrections
     """(F P,) corrections: all P places for the first fold, then all P for the second fold, etc."""
     features: FloatArray
-    """(P, k)"""
+    """(P, k) features of P places"""
     n_places: int
     folds: Folds
     """F folds"""
@@ -118,7 +118,7 @@ class Network(NamedTuple):
     pooled: Pooled
     corrections: Corrections
     features: FloatArray
-    """(P, k)"""
+    """(P, k) features of P places"""
     coordinates: Coordinates
     law: SharedLaw
 

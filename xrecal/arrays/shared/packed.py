@@ -120,7 +120,7 @@ ENTRIES: dict[str, Entry] = {
         lambda fit: [*fit.pooled.coefficients, *fit.pooled[1:]],
     ),
     "corrections": Entry(
-        "correction of the regression at each place: centre, slope, log factor of the scale, doubt",
+        "correction at each place: centre, slope, log factor of scale, standard error of centre",
         ("correction", "place"),
         "places.local",
     ),

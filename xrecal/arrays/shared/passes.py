@@ -53,7 +53,7 @@ from .sums import Sums, all_of, no_cases, sum_cases
 FEWEST_LANDMARKS, MOST_LANDMARKS = 50, 1000
 
 WITH_RECORD, WITHOUT_RECORD = LAWS = 0, 1
-"""Numbers of the two laws: one for places with a record, and one for places without a record."""
+"""Index of the law for places with a record, of the law for other places, and both indices."""
 
 
 def landmarks_for(n_cases: int) -> int:
@@ -71,7 +71,7 @@ def first_regression(sample: Sample) -> Pooled:
 def second_regression(
     pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
-    """Fit the regression again, to cases without the corrections of their places.
+    """Remove the corrections of places from the cases, and fit the regression again.
 
     See :func:`.without_places`.
     """
@@ -162,7 +162,7 @@ def moments_and_covariates(cases: Cases) -> list[FloatArray]:
 
 
 PartSums = Mapping[tuple[int, int], Sums]
-"""Sums over cases. A key holds the number of a law, and the number of a part of its folds."""
+"""Sums over cases. A key holds the index of a law, and the index of a part of its folds."""
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
@@ -196,7 +196,7 @@ class Shared(NamedTuple):
     pooled: Pooled
     places: Places
     features: FloatArray
-    """(P, k)"""
+    """(P, k) features of P places"""
     at_fit: tuple[Corrections, Corrections]
     """Corrections at the time of the fit: from the records of the places, and from features alone.
     The sums of the laws use errors around these corrections, even after updates have changed
@@ -206,7 +206,7 @@ class Shared(NamedTuple):
     sums: tuple[Sums, Sums]
     """Sums over all cases"""
     place_sums: FloatArray
-    """(8, P)"""
+    """(8, P) sums over all cases of each place"""
     seen: FloatArray
     """(2 + q, 2) ranges as in :class:`Started`"""
 
@@ -325,9 +325,9 @@ def without_sums(fit: Shared) -> Shared:
 def with_places(fit: Shared, features: FloatArray) -> Shared:
     """Add places with features (P', k) and without cases to a fit.
 
-    Later cases of these places do not change the law of places with a record. This law counts
-    errors around corrections from the records at the time of the fit. These places had no record
-    then.
+    Later cases of the added places do not change the law of places with a record. This law uses
+    errors around corrections from the records at the time of the fit. The added places had no
+    record at this time.
     """
     new = fit.places.at(features)
     unknown = Corrections(*(np.full_like(part, np.nan) for part in new))

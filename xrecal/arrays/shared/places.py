@@ -22,8 +22,8 @@ from .regression import Pooled, fit_pooled
 
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
-"""Positions of the sums of a place: number of cases, sum of weights, and sums of 1, x, x², e, x e
-and e² with weights divided by scale²; see :func:`place_sums`."""
+"""Positions of the sums of a place: number of cases, sum of weights, and weighted sums of 1, x, x²,
+e, x e and e²; :func:`place_sums` defines x, e and the weights."""
 
 ODD = 6.0
 """Largest distance of the estimate of a place from the prediction by features, in standard
@@ -213,7 +213,7 @@ def fit_places(
     The function applies empirical Bayes to one property after the other: slope, mean error, spread.
     It shrinks slopes of places towards their mean. For this, it estimates the variance of true
     slopes as the variance of estimated slopes minus the variance of their errors [1]_. The smaller
-    this variance is, the more it shrinks the slopes. The function shrinks mean errors and
+    this variance is, the more the function shrinks the slopes. The function shrinks mean errors and
     logarithms of spreads towards smooth fields of features
     (:func:`~xrecal.arrays.shared.field.fit_field`), by the factor :math:`\tau^2 / (\tau^2 + v)`.
     Here :math:`\tau^2` is the variance that no feature explains, and v is the variance of the error

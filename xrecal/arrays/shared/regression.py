@@ -1,4 +1,4 @@
-"""Regression, common to all places, of the observation on ensemble mean and variance."""
+"""Regression of observations on ensemble mean and variance, with one fit for all places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray
 from .cells import NothingToLearnError
 
 NARROWEST = 0.01
-"""Smallest scale of the error of a case, in standard deviations of all errors. Without this limit,
+"""Lower limit of the scale of an error, in standard deviations of all errors. Without this limit,
 many exact forecasts without spread, such as forecasts of no rain, would make the scale zero."""
 
 EXACT = 1e-9
@@ -29,8 +29,8 @@ class Pooled(NamedTuple):
     level: float
     """Mean of the ensemble means, with outliers limited"""
     width: float
-    """Standard deviation of the ensemble means; the slope of a place is the change per one such
-    standard deviation"""
+    """Standard deviation of the ensemble means; the slope of a place is the change of its
+    correction per such standard deviation"""
     kurtosis: float
     """Kurtosis of standardised errors. The smaller the kurtosis, the more accurate are estimates of
     variances"""
@@ -44,7 +44,7 @@ class Pooled(NamedTuple):
     def standardised(
         self, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return three arrays (n,): location, scale and standardised ensemble mean of each case."""
+        """Return mean and scale of the regression and standardised ensemble mean, each (n,)."""
         a, b, c, d = self.coefficients
         scale = np.hypot(c, d * np.sqrt(variance))
         return a + b * mean, scale, (mean - self.level) / self.width

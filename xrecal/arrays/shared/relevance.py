@@ -1,4 +1,4 @@
-"""Choose, by held-out cases, the features that improve the law of errors, and their scales.
+"""Choose, on held-out cases, features that improve the law of errors, and a scale for each.
 
 The law is the distribution of errors that a shared fit learns.
 """
@@ -38,11 +38,11 @@ def choose_relevance(
     coordinates : Coordinates
         Coordinates with median distances as scales.
     grid : array of float, shape (J + 1,)
-        Thresholds of errors.
+        Thresholds of errors; successive thresholds are the limits of J cells.
     cases : tuple of arrays
         Errors (n,), shapes (n, m) and features (n, k) of a sample of cases.
     part : array of int, shape (n,)
-        Number of the part to which each case belongs; folds consist of parts.
+        Index of the part to which each case belongs; a fold consists of parts.
     folds : Folds
         F folds, each held out as a whole.
     max_rank : int
@@ -53,7 +53,8 @@ def choose_relevance(
     Coordinates
         Shapes get the best of four scales. A feature gets the best of four scales if it lowers the
         held-out CRPS by more than the standard error of the gain over the folds; otherwise the
-        precision of the feature is 0. Each CRPS is the CRPS with the best ridge.
+        precision of the feature is 0, which leaves the feature out. Each CRPS is the CRPS with the
+        best ridge.
 
     Raises
     ------
@@ -63,9 +64,9 @@ def choose_relevance(
     Notes
     -----
     The function tries features one after the other, in their order, together with the features
-    already chosen. This takes 4 (k + 1) sums over the sample. The usual rule takes the median
-    distance as the scale of every feature. With many features, this rule would make any two cases
-    dissimilar.
+    already chosen. In all, it computes sums over the sample 4 (k + 1) times. The usual rule takes
+    the median distance as the scale of every feature. With many features, this rule would make any
+    two cases dissimilar.
     """
     errors, shapes, features = cases
     k, n_parts = features.shape[1], folds.of_part.size
@@ -94,7 +95,7 @@ def choose_relevance(
 
 
 def _is_less(found: FloatArray, best: FloatArray) -> bool:
-    """Return whether the mean of ``found`` (F,) is clearly below the mean of ``best`` (F,).
+    """Return whether the losses ``found`` of F folds are clearly below ``best``, on average.
 
     The difference of the means must exceed its standard error over the folds.
     """

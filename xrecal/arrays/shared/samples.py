@@ -1,4 +1,4 @@
-"""Sample of cases that is the same for any chunks in which a fit reads the cases."""
+"""Sample of cases that does not depend on the chunks in which a fit reads the cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .network import Cases
 
 SAMPLE = 10_000
 """Largest number of cases in the sample from which a fit chooses centres, grids, landmarks and
-usual values."""
+usual values, which replace missing values."""
 
 SEED = 0
 
@@ -37,9 +37,9 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
         The function ignores cases without observation or members, or with an infinite or NaN
         covariate.
     date : array of int, shape (n,)
-        Number of the date of each case, among all dates.
+        Index of the date of each case among all dates.
     size : int
-        Largest number of cases.
+        Largest number of cases in the sample.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
 
 def join_samples(one: Sample, other: Sample, size: int = SAMPLE) -> Sample:
-    """Join the samples of two sets of cases: return the sample of all cases."""
+    """Join the samples of two sets of cases: return the sample of both sets together."""
     both = Cases(*(np.concatenate(parts) for parts in zip(one.cases, other.cases, strict=True)))
     draws = np.concatenate([one.draws, other.draws])
     return _smallest(both, draws, np.arange(draws.size), size)
@@ -75,7 +75,7 @@ def usable(cases: Cases) -> IntArray:
 
 
 def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sample:
-    """Return, sorted by hash, the cases of some rows that have the smallest hashes ``draws``."""
+    """Return the ``size`` cases of the rows ``among`` with the smallest ``draws``, ascending."""
     rows = among[np.argsort(draws[among], kind="stable")[:size]]
     return Sample(cases.take(rows), draws[rows])
 
@@ -87,7 +87,7 @@ class Values(NamedTuple):
     """
 
     draws: FloatArray
-    """(n,) as in :class:`Sample`"""
+    """(n,) hashes, as in :class:`Sample`"""
     sample: FloatArray
     """(n, p) predictors of these cases, NaN if missing"""
     ends: FloatArray
@@ -107,7 +107,7 @@ class Values(NamedTuple):
 def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
     """Return predictors (n, p) of a sample of cases; infinite values count as missing.
 
-    The numbers of places (n,) and dates (n,) determine the cases in the sample.
+    The integers ``place`` (n,) and ``date`` (n,) determine which cases are in the sample.
     """
     known = np.where(np.isfinite(values), values, np.nan)
     zero = np.where((known == 0).any(0), 0.0, np.nan)
@@ -118,7 +118,7 @@ def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
 
 
 def join_values(one: Values, other: Values) -> Values:
-    """Join the values of two sets of cases: return the values of all cases."""
+    """Join the values of two sets of cases: return the values of both sets together."""
     draws, sample = (np.concatenate(both) for both in zip(one[:2], other[:2], strict=True))
     pairs = zip((np.fmin, np.fmax, np.fmin), one.ends, other.ends, strict=True)
     return _fewest(draws, sample, np.stack([of(a, b) for of, a, b in pairs]))

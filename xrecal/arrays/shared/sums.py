@@ -19,10 +19,11 @@ landmarks."""
 
 
 class Sums(NamedTuple):
-    r"""Sums over cases with weights :math:`\omega`, vectors z and cell averages a of their errors.
+    r"""Sums over cases, each with a weight :math:`\omega`, a vector z and cell averages a.
 
+    The error of a case defines a step from 0 to 1; a has the mean of this step in each of J cells.
     The sums over several sets of cases add up, in any order, to the sums over all cases. With r
-    landmarks and J cells the sums have about r² + r J numbers.
+    landmarks, the sums have about r² + r J numbers.
     """
 
     square: FloatArray
@@ -60,7 +61,7 @@ def all_of(parts: Iterable[Sums]) -> Sums:
 
 
 def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
-    """Return the sums over the parts that ``which`` (G,) marks: zeros if it marks no part."""
+    """Return the sums over the parts marked in ``which`` (G,); zeros if no part is marked."""
     kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
     return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
@@ -79,7 +80,7 @@ def sum_cases(
     landmarks : Landmarks
         The r landmarks.
     grid : array of float, shape (J + 1,)
-        Thresholds of errors.
+        Thresholds of errors; successive thresholds are the limits of J cells.
     placed : array of float, shape (n, d)
         Coordinates of the cases.
     errors : array of float, shape (n,)
@@ -154,7 +155,7 @@ def sum_parts(
     part: IntArray,
     n_parts: int,
 ) -> list[Sums]:
-    """Compute sums over the cases of each part; a case without a part has the number -1."""
+    """Compute sums over the cases of each part; a case with the part -1 belongs to no part."""
     return [
         sum_cases(landmarks, grid, placed[part == g], errors[part == g]) for g in range(n_parts)
     ]
