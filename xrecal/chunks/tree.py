@@ -140,9 +140,9 @@ def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
     """Return a Dask array that is read again once the results ``before`` are known.
 
-    This requires a copy of the graph. If the array is a selection by position, the copy refers to
-    missing parts (dask 2026.8). So Dask reads such an array only once, and keeps it in memory
-    between two passes.
+    This requires a copy of the graph. If the array is a selection by position, dask 2026.8 makes a
+    wrong copy, which lacks parts of the graph. So Dask reads such an array only once, and keeps it
+    in memory between two passes.
     """
     from dask.graph_manipulation import bind
 

@@ -144,8 +144,8 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     COVARIATES,
     option(
         "--missing-covariates",
-        "If forecasts lack a covariate of the model: refuse these forecasts, or use the median "
-        "of the covariate (without).",
+        "What to do with forecasts that lack a covariate of the model: 'refuse' them, or issue "
+        "them 'without', from the median of the covariate.",
         type=click.Choice(["refuse", "without"]),
         default="refuse",
         show_default=True,

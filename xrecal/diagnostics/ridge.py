@@ -145,7 +145,7 @@ class _RidgeTask:
     min_samples: int
 
     def __call__(self, forecasts: Named, observed: Named, covariates: Named) -> Named:
-        """Return losses (L, R) of R ridges; chosen ridges, numbers of cases and statuses (L,)."""
+        """Return losses (L, R) of R ridges at L locations; chosen ridges, counts, statuses (L,)."""
         from xrecal.arrays import ridge_losses
 
         cases, flags = cases_of(forecasts, observed, covariates, self.axis, self.periods)

@@ -102,7 +102,7 @@ def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataA
 
 
 def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | None) -> bool:
-    """Return whether a coordinate has starts; its name or the leads of forecasts decide."""
+    """Return True if a coordinate has starts, by its name or because the forecasts have leads."""
     if start not in roles.obj.coords:
         return False
     return roles.is_start(start) or read_times(roles, dim, name="forecast") is not None

@@ -82,7 +82,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
-    """Return ranks of labels along a dimension: from its index, or else from each coordinate."""
+    """Return ranks of the labels in the index of a dimension, or in each of its coordinates."""
     import pandas as pd
 
     parts = form.parts.values()

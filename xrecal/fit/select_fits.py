@@ -339,8 +339,8 @@ def matching_covariates(
 ) -> dict[str, xr.DataArray]:
     """Read covariates of a forecast or of added cases, and check them against those of the fit.
 
-    ``of_more_cases`` has the dimensions of added cases and of pooled positions; it is empty for a
-    forecast.
+    For added cases, ``of_more_cases`` holds names of dimensions: that of the cases, and those of
+    pooled positions. For a forecast, it is empty.
     """
     if not fitted.periods and given is None:
         return {}

@@ -39,7 +39,7 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Return the lazy or computed state of a shared fit.
 
     If some dimensions of locations are not pooled, each position along these has its own shared
-    fit. Each case of the state is a date. The state keeps observations (date, place), with which an
+    fit. The state has one entry for each date. It keeps observations (date, place), with which an
     update compares its new observations.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)

@@ -53,7 +53,7 @@ def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
 
 
 def require_splits(method: Method, pairs: Pairs) -> None:
-    """Raise ValueError if the method needs common regrets of all places: splits have none."""
+    """Raise ValueError if the method needs common regrets, as cross-validation has none."""
     pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(

@@ -469,7 +469,7 @@ def with_named_cases(form: Form, dim: Dims) -> Form:
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Return the attribute that names the case dimension if no rule recognises it, otherwise {}."""
+    """Return {}, or for a case dimension that no rule recognises, the attribute that names it."""
     if dim not in form.dims or form.roles.cases == [dim]:
         return {}
     return {OF_CASES: str(dim)}

@@ -163,9 +163,9 @@ def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
 def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Identity, Identity]]:
     """Return the pairs of identities that can be compared.
 
-    Labels 0, 1, 2, ... may only count the places. If both objects have other labels along the
-    dimension, and these labels differ, only labels are compared. The reason: places with different
-    labels are different places, even at one point.
+    Labels 0, 1, 2, ... may be mere row numbers, so they do not identify places. If both objects
+    have other labels along the dimension, and these labels differ, only labels are compared. The
+    reason: places with different labels are different places, even at one point.
     """
     pairs = [(a, b) for a in mine for b in theirs if b.found(a) is not None]
     labels = [(a, b) for a, b in pairs if a.own and b.own and not (a.counts or b.counts)]

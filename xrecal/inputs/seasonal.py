@@ -73,7 +73,7 @@ def take_cases(
 
 
 def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) -> xr.DataArray:
-    """Return the position of each date along ``part``."""
+    """Return the position of each date in the index of ``part``, such as "dayofyear"."""
     if part not in values.indexes:
         raise ValueError(
             f"{name} has no labels along {part!r}, so xrecal cannot match them; add them: "

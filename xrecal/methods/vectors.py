@@ -140,7 +140,7 @@ class VectorCKME(Method):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Return choices between joint and own choices; see :meth:`CKME.with_own`."""
+        """Return choices that mix joint and own choices; see :meth:`CKME.with_own`."""
         return self.method.with_own(together, own, share, in_pool)
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:

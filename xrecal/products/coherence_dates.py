@@ -112,7 +112,7 @@ class TotalTask(PredictTask):
 
     @property
     def on_device(self) -> bool:
-        """False, because the task computes the integers on the processor, not on the GPU."""
+        """False, because the task adds whole numbers, and does this on the processor."""
         return False
 
     @property

@@ -44,7 +44,7 @@ def answers(
     *cases: FloatArray,
     new: tuple[int, ...] = (),
 ) -> FloatArray:
-    """Call the compiled function ``fill`` with members, weights and the shapes (..., 2) of tails.
+    """Call the compiled function ``fill`` with members, weights and shape parameters of both tails.
 
     ``cases`` are further arguments of the function. They have the shape of the result: the shape of
     the forecasts, followed by the axes ``new``. If many forecasts share their members, the members

@@ -35,7 +35,7 @@ class Regrets(NamedTuple):
     square: Any
     """(K, J) discounted sum V of squared steps"""
     largest: Any
-    """(K,) largest step E of each expert, slowly decreasing"""
+    """(K,) largest change E of the regret of each expert so far; older changes count less"""
 
 
 @inner

@@ -47,8 +47,8 @@ class Field(NamedTuple):
     """(k,) weight of the squared difference of each feature"""
     landmarks: Landmarks
     factors: FloatArray
-    """(r,) factors by which the field multiplies the vector of a place, from
-    :meth:`.Landmarks.embed`"""
+    """(r,) coefficients of the field, one for each landmark; :meth:`.Landmarks.embed` gives the
+    values of a place by which they are multiplied"""
     constant: float
     settings: FieldSettings
 

@@ -74,8 +74,8 @@ class InTime:
 def in_time(held: HeldOut, part: IntArray, bounds: tuple[float, float]) -> InTime:
     """Return the fits to earlier folds that were available at each of n dates.
 
-    ``part`` (n,) is the part of each date. When k dates are known, the result is the fit to all
-    folds before the fold of date k. The first date is date 0.
+    ``part`` (n,) is the part of each date; parts belong to folds. The first date has the number 0,
+    so date k is unknown when k dates are known. The fit is then that to all folds before its fold.
     """
     number = np.append(held.folds.of_part[part], -1)
     return InTime(held.later, number, held.usual, bounds)
