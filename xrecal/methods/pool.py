@@ -361,7 +361,7 @@ class LinearPool(Settings):
         return sizes
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Return joint choices (1, ...) of components, joint weights, and median tails of places."""
+        """Return joint choices (1, ...) of components, joint weights, and median tails."""
         from xrecal.arrays.distributions.pool import evidence_against, mean_weights
 
         whole: Arrays = {EVIDENCE: np.ones(1)}
