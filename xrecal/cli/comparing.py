@@ -63,7 +63,7 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     *(option(name, text, "N|TIME", callback=values.span) for name, text in SPANS.items()),
     option(
         "--forecast",
-        "Fit to the whole hindcast, and score these forecasts; by default, cross-validate.",
+        "Fit to the whole hindcast, and score the forecasts of FILE; by default, cross-validate.",
         "FILE",
     ),
     DRY_RUN,

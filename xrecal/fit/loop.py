@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""Names of facts about the cases of a round, which a reduction may need: observations (L, T),
-positions of the cases in order of time (L, T), raw forecasts (L, T, m), and training observations
-(L, N) of the location itself."""
+"""Names of arrays of a round of predictions, for computing scores: observations (L, T), positions of
+the cases in order of time (L, T), raw forecasts (L, T, m), and training observations (L, N) of the
+location itself."""
 
 
 class Fold(NamedTuple):
@@ -143,7 +143,7 @@ class LoopTask:
     wanted: Wanted
     min_samples: int
     pool: Pool | None
-    """All places or leads whose cases at least one fit pools; None without pooled cases."""
+    """All pooled places or leads, of any fit; None without pooled cases."""
     reuse_distances: bool
     as_kept: bool
     """True if predictions use cases in the form that a model stores, with sorted members."""
@@ -247,7 +247,7 @@ class LoopTask:
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
     ) -> _Block:
-        """Return a block from arrays of training cases and arrays of served cases."""
+        """Join arrays of training cases and arrays of cases to predict in a block."""
 
         def cases(of: Mapping[str, Named], axis: CaseAxis) -> Cases:
             arrays = of["forecasts"], of["observed"], of["covariates"]

@@ -211,12 +211,12 @@ class Spread:
 
     @property
     def own(self) -> dict[str, tuple[int, ...]]:
-        """Sizes of each sampled place's choices, and of the evidence for each choice, by name."""
+        """Array shapes of each sampled place's choices and evidence, by the name of the choice."""
         return choices_and_evidence(self.method)
 
     @property
     def tables(self) -> dict[str, tuple[int, ...]]:
-        """Sizes of each kind's choices, and of the evidence for each choice, by name."""
+        """Array shapes of each kind's choices and evidence, by the name of the choice."""
         return {TOTAL: (), CHOSEN_FROM: (), **self.own}
 
     def __call__(

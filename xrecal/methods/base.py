@@ -79,7 +79,7 @@ class Parameter:
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
     """Dimensions besides the locations, and their sizes. A size may be a function of the number of
-    slots: positions for cases in the state, the arrays that a model stores."""
+    slots (the positions for cases in the arrays that a model stores)."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ... of the parameter, if these values are codes."""
     description: str = ""

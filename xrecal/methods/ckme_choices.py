@@ -38,7 +38,7 @@ CHOICES = {
 
 PLAIN = ("regression_plain", "standardised_plain")
 """Kinds of errors from a centre that does not use predictors. A centre is a value computed from the
-forecast; predictors are covariates other than the season."""
+forecast; predictors are covariates other than season and place."""
 
 ERRORS = ("mean", "regression", "standardised", "ratio", *PLAIN)
 """All kinds of errors."""

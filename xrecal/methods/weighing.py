@@ -30,7 +30,7 @@ def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
 
 
 def evidence(scores: FloatArray, trust: FloatArray) -> dict[str, FloatArray]:
-    """Return the evidence of places by name, from scores (L, C, C) and trust in seasons (L,)."""
+    """Return two arrays of evidence about L places, from scores (L, C, C) and trust (L,)."""
     from xrecal.arrays.distributions.pool import relative_scores
 
     return {MATRIX: relative_scores(scores), TRUST: trust}

@@ -45,7 +45,7 @@ _WORDS = {
 
 
 class OfModel(NamedTuple):
-    """Forecasts that a model recalibrates, as input in place of raw forecasts."""
+    """Raw forecasts with a model, for calls that score the recalibrated forecasts."""
 
     model: Fitted
     forecast: Labelled

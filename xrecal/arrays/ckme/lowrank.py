@@ -177,7 +177,7 @@ class LowRank:
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Return signed weights (n_held, k) of the training cases, in the order of the fold.
+        """Return signed weights of the k training cases for each held-out case, (n_held, k).
 
         The weights are ``l (LᵀL + λ n)⁻¹ Lᵀ``. Here L are the rows of the factor for the n training
         cases, l are its rows for the held-out cases, and λ is the ridge.
@@ -247,7 +247,7 @@ class LowRank:
         """Return factors (r,), ``M⁻¹ R`` (n,) and the diagonal (n,) of ``M⁻¹``.
 
         Here ``M = L Lᵀ + λ n``, and R are the roots of the case weights. To get the sum of the
-        signed weights of a forecast, multiply its similarities to the first landmarks by the
+        signed weights of a forecast, multiply its similarities to the first r landmarks by the
         factors, and add up the products. This is the sum ``Rᵀ M⁻¹ R k``, where k are the
         similarities to all cases. No step needs a matrix (n, n).
         """
