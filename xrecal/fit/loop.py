@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""Names of arrays of a round of predictions, for computing scores: observations (L, T), positions of
-the cases in order of time (L, T), raw forecasts (L, T, m), and training observations (L, N) of the
-location itself."""
+"""Names of arrays of a round of predictions, from which scores are computed: observations (L, T),
+positions of the cases in order of time (L, T), raw forecasts (L, T, m), and training observations
+(L, N) of the location itself."""
 
 
 class Fold(NamedTuple):

@@ -28,7 +28,7 @@ class Coordinates(NamedTuple):
     """
 
     grid: FloatArray
-    """(S,) thresholds, in the unit of the standardised ensembles (shapes)"""
+    """(S,) thresholds, in the unit of the shapes"""
     bandwidth: float
     """Bandwidth, in the unit of squared energy distances; infinite if all shapes are equal"""
     middle: FloatArray
