@@ -52,11 +52,11 @@ def test_what_can_be_typed(text):
 def test_warnings_can_be_typed():
     daily = xr.date_range("2001-01-01", periods=HINDCAST.sizes["time"])
     pair = (one.assign_coords(time=daily) for one in (HINDCAST, TRUTH))
-    with pytest.warns(UserWarning, match="use gap=..., such as gap='5D'. The gap") as caught:
+    with pytest.warns(UserWarning, match="use gap=..., such as gap='7D'. The gap") as caught:
         next(pair).recal.cross_validate(next(pair), CLIMATOLOGY, by="block")
     texts = [in_options(one.message) for one in caught]
     assert any(
-        "use --gap, such as --gap 5D. The gap should cover at least the lead time" in text
+        "use --gap, such as --gap 7D. The gap should cover at least the lead time" in text
         for text in texts
     )
 

@@ -274,7 +274,7 @@ def test_neighbours_in_time_that_are_learned_from_are_told(gap):
     if texts:
         (text,) = texts
         assert text.startswith("14 of 72 cases are predicted by fits that have learned from a nei")
-        assert "use gap=..., such as gap='5D'" in text
+        assert "use gap=..., such as gap='7D'" in text
 
 
 @requires_data("innsbruck_gefs.nc")

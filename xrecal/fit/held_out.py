@@ -29,7 +29,12 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
 from xrecal.methods.covariates import may_break
-from xrecal.methods.folds import WEEK, learned_from_neighbours, note_on_year_start
+from xrecal.methods.folds import (
+    WEEK,
+    learned_from_neighbours,
+    learned_from_unverified,
+    note_on_year_start,
+)
 from xrecal.typing import IntArray
 
 from .common_regrets import with_common_regrets
@@ -389,7 +394,7 @@ def hold_out(
     """Match, sort and split the cases of a variable, without computing any values."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
-    folds = folds_of(method, prepared, splits)
+    folds = folds_of(method, prepared, splits, _longest_lead(form))
     return HeldOut(form, prepared, [Round(f, f.train, f.test) for f in folds], splits)
 
 
@@ -409,23 +414,31 @@ def prepare_all(
     return prepared
 
 
-def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
-    """Return the splits of the cases, each with the method's settings for its training cases."""
+def folds_of(method: Method, prepared: Prepared, splits: Splits, longest: float) -> list[Fold]:
+    """Return the splits of the cases, each with the method's settings for its training cases.
+
+    Warns if scores may be too good because the gap is too short, given the longest lead in days.
+    """
     from xrecal.arrays.ckme.folds import count_near
 
     axis = prepared.axis
     n = prepared.pairs.observations.sizes[prepared.pairs.dim]
-    folds, notes, near = [], [], 0
+    folds, notes, near, late = [], [], 0, 0
     year = splits.years(axis)
     for split in split_cases(n, splits.by, year=year, days=axis.days, **splits.options):
         train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
         if axis.days is not None and not splits.options["gap"]:
             near += count_near(axis.days, test, train, WEEK)
+        if axis.days is not None and train.size and splits.by in ("retrospective", "rolling"):
+            known = axis.days[train].max() + longest  # when the last observation is known
+            late += int((axis.days[test] < known - ROUNDING).sum())
         fold, note = suited(method, axis, train, test, prepared, splits.choose)
         folds.append(fold)
         notes += [] if note is None else [note]
     if near:
-        warn_once(learned_from_neighbours(near, n))
+        warn_once(learned_from_neighbours(near, n, longest))
+    elif late:
+        warn_once(learned_from_unverified(late, n, longest))
     warn_of_features(prepared.pairs.pool, [fold.train.size for fold in folds])
     n_cases, min_samples = [fold.n_cases for fold in folds], splits.min_samples
     few = sum(n < min_samples for n in n_cases)

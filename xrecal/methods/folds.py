@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from xrecal.arrays.advice import Advice, Typed
@@ -174,13 +176,29 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
     )
 
 
-def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return a warning that fits predict ``near`` cases after learning from their neighbours."""
+def learned_from_neighbours(near: int, n_cases: int, longest: float) -> Advice:
+    """Return a warning that fits predict ``near`` cases after learning from their neighbours.
+
+    The suggested gap covers a week and the longest lead, in days.
+    """
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, so they may score too well: use ",
         Typed("gap", ...),
         ", such as ",
-        Typed("gap", "5D"),
+        Typed("gap", f"{math.ceil(max(longest, WEEK))}D"),
         ". The gap should cover at least the lead time plus the memory of the weather",
+    )
+
+
+def learned_from_unverified(late: int, n_cases: int, longest: float) -> Advice:
+    """Return a warning that fits predict ``late`` cases after learning from unknown observations.
+
+    Such observations are later than the start of the case at the longest lead, in days.
+    """
+    return Advice(
+        f"{late} of {n_cases} cases are predicted by fits that have learned from observations "
+        f"after the start of the forecast, as the longest lead has {longest:g} days; so they may "
+        "score too well: use ",
+        Typed("gap", f"{math.ceil(longest)}D"),
     )
