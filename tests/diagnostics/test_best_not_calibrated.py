@@ -54,6 +54,17 @@ def test_no_remark_where_both_tests_accept_the_best():
     assert "but" not in table([np.nan] * 3, [np.nan] * 3, crps=[np.nan] * 3)
 
 
+def test_climatology_without_the_held_out_cases_is_explained():
+    rng = np.random.default_rng(3)
+    years = xr.date_range("1981-01-15", periods=30, freq="YS")
+    truth = xr.DataArray(rng.normal(size=(30, 12)), {"time": years}, ["time", "place"])
+    noise = xr.DataArray(rng.normal(size=(30, 12, 9)), truth.coords, ["time", "place", "member"])
+    found = xrecal.compare(noise, truth, [xrecal.Raw()], by="year")
+    assert int((found.sel(method="climatology")["skce_p_value"] < 0.05).sum()) > 6
+    assert "climatology has the best CRPS; the tests reject it because" in repr(found)
+    assert "neither test rejects" not in repr(found)
+
+
 def test_no_other_is_named_where_all_are_rejected():
     text = table([0.001] * 3, [0.5] * 3)
     assert "EMOS has the best CRPS, but PIT rejects it" in text

@@ -35,6 +35,18 @@ def refused(rows, call=check):
 # forecasts ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_an_order_of_categories_that_may_be_wrong_is_told(mixed):
+    labels, values = ["above", "below", "near"], [0.5, 0.2, 0.3]
+    rows = rows_of("pmf", labels, values)
+    if mixed:
+        rows = pd.concat([rows.iloc[[2, 1, 0]], rows.iloc[3:]])
+    with pytest.warns(UserWarning, match=r"order of the categories is \[.*sel\(category="):
+        forecast = read(rows, output_type="pmf")
+    ordered = forecast.sel(category=["below", "near", "above"])
+    np.testing.assert_array_equal(ordered.values.reshape(-1, 3), [[0.2, 0.3, 0.5]] * 8)
+
+
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.parquet"])
 def test_files_come_back(tmp_path, name):
     if name.endswith("parquet"):
@@ -278,6 +290,14 @@ def test_names_in_a_table_change_no_terminal():
     assert refused(changed("value", 0, "\x1b[2J")) == [
         r"row 0: value '\x1b[2J' is not a finite number"
     ]
+
+
+def test_dates_do_not_stand_still_with_the_horizon():
+    rows = rows_of().assign(target_end_date="2024-01-13")
+    (first, *_) = refused(rows)
+    assert first == (
+        "row 6: target_end_date is 2024-01-13 at horizon 1, not later than at a shorter horizon"
+    )
 
 
 # observations -------------------------------------------------------------------------------------

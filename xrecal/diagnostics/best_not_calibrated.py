@@ -14,6 +14,7 @@ from .rows import SEASON
 if TYPE_CHECKING:
     import xarray as xr
 
+CLIMATOLOGY = "climatology"
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
 """The text names an error of the mean or variance of the PIT if the error exceeds this number of
@@ -36,6 +37,8 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     if not any(rejected for rejected, _ in found.values()):
         return ""
     labels = [str(label) for label in comparison["method"].to_numpy()]
+    if labels[best] == CLIMATOLOGY and "cross_validation" in comparison.attrs:
+        return f"{CLIMATOLOGY} has the best CRPS; {_TIED}"
     test = next(test for test, (rejected, _) in found.items() if rejected)
     rejected, n = found[test]
     noun = "seasons and places" if SEASON in comparison["crps"].dims else "locations"
@@ -53,6 +56,10 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     return text
 
 
+_TIED = (
+    "the tests reject it because climatology without the held-out cases is tied to them: where "
+    "these are high, the others are low"
+)
 _GIVEN = "calibrated on average, but not given the forecast; reliability diagrams may show how"
 
 

@@ -31,8 +31,9 @@ from xrecal.inputs.valid_time import lead_to_look_up
 from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
 from xrecal.methods.call_errors import explained
 
+from .best_not_calibrated import CLIMATOLOGY
 from .compare_evidence import Candidate, as_issued, cross_validated, on_unseen, splits_of
-from .comparison import CLIMATOLOGY, RAW, Comparison, Dependence, Known, compare_scores
+from .comparison import RAW, Comparison, Dependence, Known, compare_scores
 from .evidence import Cluster, case_dim
 from .lags import verification_lag
 from .rows import season_of_rows

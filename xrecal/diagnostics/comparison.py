@@ -18,14 +18,14 @@ from xrecal import arrays
 from xrecal.chunks.texts import quoted
 from xrecal.inputs.metadata import shown_units
 
-from .best_not_calibrated import TESTS, remark_on_best
+from .best_not_calibrated import CLIMATOLOGY, TESTS, remark_on_best
 from .evidence import Cluster, clusters_along
 from .p_values import NO_P_VALUE, Adjust, adjusted_p_values, note_on_tests, rejections, shown_p
 from .pit import BLOCK_TEXT, P_TEXTS
 from .rows import each_season, head_of_rows, texts_of_rows
 from .sequential import sequential_evidence
 
-RAW, CLIMATOLOGY = "raw", "climatology"
+RAW = "raw"
 REFERENCES = (CLIMATOLOGY, RAW)
 _P = "two-sided p-value of equal CRPS, t-test that allows for autocorrelation"
 OTHER = "other"

@@ -99,12 +99,13 @@ class Evidence:
 
     @property
     def dims_of_climate(self) -> list[Hashable]:
-        """Dimensions over which a climatology averages: only time, if the cases have several dates.
+        """Dimensions over which a climatology averages: only time, if there are several dates.
 
         Cases of many places together would give one climatology for all places. Any forecast that
-        knows which places are warm or wet would beat this climatology.
+        knows which places are warm or wet would beat this climatology. Cases of one date alone
+        would give a climatology that knows the outcome of the date.
         """
-        has_time = self.pairs.dim in self.dims and self._sizes[self.pairs.dim] > 1
+        has_time = self._sizes.get(self.pairs.dim, 1) > 1
         return [self.pairs.dim] if has_time else [*self.dims]
 
     @property

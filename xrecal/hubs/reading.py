@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from xrecal.chunks.warnings import warn
 from xrecal.methods.call_errors import explained
 
 from .rules import at, raise_faults, require_readable
@@ -65,6 +66,11 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
 
     Notes
     -----
+    Tables do not state the order of categories. Categories keep the order of their first rows. A
+    warning names this order if it is alphabetical, or if forecasts differ in their order. If it is
+    not the order from the lowest category to the highest, reorder the array:
+    ``forecast.sel(category=[...])``.
+
     xrecal numbers the samples within each forecast, in the order of their ids. Samples that have
     the same id at several horizons or places keep the same number, if each forecast has the same
     ids.
@@ -98,6 +104,8 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     dim = DIMENSIONS[output_type]
     labels[dim] = _samples(rows) if output_type == "sample" else rows[ID]
     array = _array(rows[VALUE], labels, VALUE).assign_coords(single)
+    if output_type == "pmf":
+        _warn_of_order(rows, [str(one) for one in array[dim].to_numpy()])
     if TARGET in single:
         array.attrs["long_name"] = single[TARGET]
     return _with_times(array, rows, origin)
@@ -113,6 +121,17 @@ def _selected(rows: pd.DataFrame, target: str | None, output_type: str) -> pd.Da
     faults = [at(rows[n].isna(), rows[n], "is missing") for n in tasks_of(rows)]
     raise_faults([*chain(*faults)])
     return rows
+
+
+def _warn_of_order(rows: pd.DataFrame, categories: list[str]) -> None:
+    """Warn if the order of categories may not be the order from the lowest to the highest."""
+    place = rows[ID].map({name: k for k, name in enumerate(categories)})
+    mixed = (place.groupby([rows[n] for n in tasks_of(rows)]).diff() < 0).any()
+    if mixed or (len(categories) > 2 and categories == sorted(categories)):
+        warn(
+            f"the order of the categories is {categories}; if this is not the order from the "
+            "lowest to the highest, use forecast.sel(category=[...])"
+        )
 
 
 def _samples(rows: pd.DataFrame) -> pd.Series:

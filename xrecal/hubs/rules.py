@@ -56,7 +56,8 @@ def check(table: Table) -> None:
     These are the rules. The columns ``reference_date`` (or ``origin_date``, ``forecast_date``),
     ``horizon``, ``output_type``, ``output_type_id`` and ``value`` are present. Dates are valid
     dates, horizons are whole numbers or missing, and values are numbers. Each row occurs once. Rows
-    with the same target, reference date and horizon have the same target end date. All forecasts of
+    with the same target, reference date and horizon have the same target end date, which is later
+    for longer horizons. All forecasts of
     a target have the same levels, categories or thresholds. Quantiles do not decrease with the
     level. Probabilities are between 0 and 1. Probabilities of categories sum to one. Probabilities
     of values up to a threshold do not decrease with the threshold.
@@ -157,6 +158,22 @@ def _repeated(rows: pd.DataFrame) -> Iterator[str]:
                 "row of the same date and horizon"
             ),
         )
+        yield from _ends_of_other_horizons(rows)
+
+
+def _ends_of_other_horizons(rows: pd.DataFrame) -> Iterator[str]:
+    """Yield lines for target end dates that do not become later with the horizon."""
+    keys = [name for name in (origin_of(rows), TARGET) if name in rows]
+    ends = rows[(rows[HORIZON] % 1 == 0) & rows[END].notna()].drop_duplicates([*keys, HORIZON])
+    ends = ends.sort_values([*keys, HORIZON], kind="stable")
+    before = ends.groupby(keys, dropna=False, sort=False)[END].shift()
+    yield from lines(
+        ends[END] <= before,
+        lambda row: (
+            f"{END} is {rows[END][row]:%Y-%m-%d} at horizon {rows[HORIZON][row]:g}, not later than "
+            "at a shorter horizon"
+        ),
+    )
 
 
 def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:

@@ -100,7 +100,7 @@ def gaussian(
     ------
     ValueError
         If weights have no dimension ``component``, bounds have this dimension, a mixture has
-        bounds, or labels or units differ.
+        bounds, labels or units differ, or standard deviations in memory are negative.
     TypeError
         If an argument has another type than those above.
 
@@ -116,6 +116,10 @@ def gaussian(
         raise ValueError(
             f"weights need the dimension 'component'; they have {list(weights.dims)}. "
             "Rename the dimension that counts the components"
+        )
+    if scale.chunks is None and (scale < 0).any():
+        raise ValueError(
+            f"scale holds {int((scale < 0).sum())} negative values; give standard deviations >= 0"
         )
     name = "forecast" if loc.name is None else str(loc.name).removesuffix("_loc")
     parts = {f"{name}_loc": loc, f"{name}_scale": scale}

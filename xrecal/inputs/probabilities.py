@@ -31,7 +31,8 @@ def probabilities(
         Increasing thresholds between the categories; there is one edge fewer than categories. A
         DataArray of edges has one dimension that ``values`` lacks, and may also have dimensions of
         ``values``, such as locations. By default, the edges come from the coordinate ``upper_edge``
-        of ``values``, which :func:`~xrecal.products.categories.categories` sets. Probabilities
+        or ``NAME_upper_edge`` of ``values``, which
+        :func:`~xrecal.products.categories.categories` sets. Probabilities
         along ``threshold`` take no edges.
 
     Returns
@@ -108,9 +109,10 @@ def _edges(
             )
         n, given = n + 1, values[dim].drop_vars(dim)
     elif edges is None:
-        if "upper_edge" not in values.coords:
+        own_edges = [c for c in ("upper_edge", f"{values.name}_upper_edge") if c in values.coords]
+        if not own_edges:
             raise ValueError(f"give the {n - 1} edges between the {n} categories: edges=[...]")
-        given = values["upper_edge"].isel({dim: slice(n - 1)}).drop_vars([dim], errors="ignore")
+        given = values[own_edges[0]].isel({dim: slice(n - 1)}).drop_vars([dim], errors="ignore")
     elif isinstance(edges, xr.DataArray):
         given = edges
     else:
@@ -127,7 +129,9 @@ def _edges(
             f"{n} categories have {n - 1} edges between them, got {given.sizes[_MEMBER]}"
         )
     if (given.diff(_MEMBER) < 0).any():
-        raise ValueError(f"edges must increase, got {given.to_numpy()!r:.60}")
+        remedy = f"; sort them: values.sortby({dim!r})" if dim == _THRESHOLD else ""
+        what = "thresholds" if dim == _THRESHOLD else "edges"
+        raise ValueError(f"{what} must increase, got {given.to_numpy()!r:.60}{remedy}")
     return given.reset_coords(drop=True)
 
 
@@ -160,5 +164,5 @@ def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
         )
     raise ValueError(
         f"probabilities of {what} are negative or do not sum to one along {dim!r}; if they are "
-        "in percent, use values / 100"
+        f"in percent, use values / 100; if they are rounded, use values / values.sum({dim!r})"
     )

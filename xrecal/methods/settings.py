@@ -245,7 +245,7 @@ def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
     """Return the known name that is most similar to ``name``; None if no name is similar."""
-    return next(iter(get_close_matches(name, known, n=1)), None)
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0.7)), None)
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

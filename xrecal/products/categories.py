@@ -140,7 +140,8 @@ def as_members(
     if given is None or len(ends) != 1 or member_dim is not None:
         return forecast, None, member_dim
     name = given.name or "forecast"
-    upper = given[ends[0]].drop_vars([c for c in given.coords if c not in given.indexes])
+    upper = given[ends[0]]
+    upper = upper.drop_vars([c for c in upper.coords if c not in given.indexes])
     bare = given.drop_vars([c for c in given.coords if {CATEGORY} <= {*given[c].dims}])
     edges = upper.drop_vars(CATEGORY).isel({CATEGORY: slice(None, -1)})
     last = edges.isel({CATEGORY: [-1]})
