@@ -341,6 +341,18 @@ def test_comparisons_on_new_forecasts(files):
     assert (part["splits"], part["cases"]) == (0, 48)
 
 
+def test_comparisons_on_new_forecasts_with_their_own_observations(files):
+    VERIFIED.to_dataset(name="t2m").to_netcdf(files.folder / "later.nc")
+    args = ["compare", files.hindcast, files.truth, *EMOS]
+    later = ["--verification", files.folder / "later.nc"]
+    done = run(*args, "--forecast", files.new, *later, "--json")
+    assert done.code == 0, done.err
+    options = {"forecast": NEW, "verification": VERIFIED}
+    same_scores(done.data, xrecal.compare(HINDCAST, TRUTH, xrecal.EMOS(), **options))
+    told = refused(*args, *later)
+    assert "verification is given without forecast" in told.replace("--", "")
+
+
 def test_a_plan_of_a_comparison(files):
     args = ["compare", files.hindcast, files.truth, *EMOS, "--method", "ckme", "--by", "year"]
     done = run(*args, "--dry-run", "--json", "--chunks", "lat=2")

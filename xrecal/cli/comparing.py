@@ -66,6 +66,11 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
         "Fit to the whole hindcast, and score the forecasts of FILE; by default, cross-validate.",
         "FILE",
     ),
+    option(
+        "--verification",
+        "Observations of the forecasts of --forecast; by default, OBS has them.",
+        "FILE",
+    ),
     DRY_RUN,
     COVARIATES,
     *LEARNING,
@@ -80,6 +85,7 @@ def compare(
     methods: tuple[TypedMethod, ...],
     settings: list[tuple[str, str]],
     forecast: str | None,
+    verification: str | None,
     **given: Any,
 ) -> Result:
     """Print scores of methods on held-out cases of HINDCAST, or on the forecasts of --forecast."""
@@ -96,6 +102,11 @@ def compare(
     if forecast is not None:
         of = {name: given[name] for name in ("variable", "member_dim")}
         new = run.open(forecast, "forecast", **of)
+    if verification is not None:
+        within = past if new is None else new
+        of = {"member_dim": given["member_dim"]}
+        seen = run.open_observations(verification, within, given["observed_variable"], **of)
+        options["verification"] = seen
     table = xrecal.compare(past, observed, chosen, forecast=new, **options)
     data: dict[str, Any] = {
         "status": "complete",

@@ -109,8 +109,8 @@ def _one_product(given: dict[str, Any]) -> None:
     """Raise UsageError unless exactly one product is given."""
     if sum(given[name] is not None for name in PRODUCTS) != 1:
         raise click.UsageError(
-            "say what to write: one of --quantiles 0.1,0.5,0.9, --members 50, --exceedance 0,5 and "
-            "--categories 1/3,2/3"
+            "give exactly one of --quantiles 0.1,0.5,0.9, --members 50, --exceedance 0,5 and "
+            "--categories 1/3,2/3; repeat the command for another product"
         )
     resume_or_overwrite(given)
 

@@ -108,7 +108,13 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
         if name.startswith(of_components) or parameter.for_updates:
             continue  # too many numbers; shares show the main ones
         if parameter.labels:
-            facts.append((name, _shares(state[name], parameter.labels)))
+            values = state[name].to_numpy().reshape(-1, len(parameter.labels))
+            complete = values[~np.isnan(values).any(-1)]
+            are_shares = np.allclose(complete.sum(-1), 1)
+            if complete.size and are_shares:
+                facts.append((name, _shares(complete, parameter.labels)))
+            else:
+                facts.append((name, _by_label(values, parameter.labels)))
         elif parameter.flags:
             fitted_there = (state["status"].to_numpy() & TOO_FEW) == 0
             facts.append((name, _counts(state[name].to_numpy()[fitted_there], parameter.flags)))
@@ -178,14 +184,16 @@ def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
     return ", ".join(f"{text}: {count}" for text, count in counts.items() if count) or "none"
 
 
-def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
+def _shares(shares: np.ndarray, labels: Sequence[str]) -> str:
     """Return the mean share of each label over the locations as text, largest share first."""
-    values = shares.to_numpy().reshape(-1, len(labels))
-    complete = values[~np.isnan(values).any(-1)]
-    if complete.size == 0:
-        return "none"
-    mean = complete.mean(0)
+    mean = shares.mean(0)
     return ", ".join(f"{labels[i]} {mean[i]:.2f}" for i in np.argsort(-mean) if mean[i] >= 0.005)
+
+
+def _by_label(values: np.ndarray, labels: Sequence[str]) -> str:
+    """Return the range and the median of the values of each label as text."""
+    texts = {label: _numbers(values[:, i], "") for i, label in enumerate(labels)}
+    return "; ".join(f"{k} {text}" for k, text in texts.items() if text != "none") or "none"
 
 
 def _status(status: np.ndarray, min_samples: int) -> str:

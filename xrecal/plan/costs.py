@@ -36,6 +36,8 @@ PAUSE = 0.8
 
 FIRST = 100
 """Number of cases in the first timing trial; each further trial doubles it, up to all cases."""
+MOST_GROWTH = 10.0
+"""Factor. If twice the cases take longer by more than this factor, the trial has compiled code."""
 LONG_ENOUGH = 1.0
 """If a trial takes this many seconds or more, no larger trial follows it."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
@@ -177,7 +179,10 @@ def probe_of(setup: Setup) -> Probe:
         trials = [(n, _trial(setup, n, 1))]  # now compiled
         while n < setup.n_cases and trials[-1][1][0] < LONG_ENOUGH:
             n = min(2 * n, setup.n_cases)
-            trials.append((n, _trial(setup, n, 1)))
+            seconds = _trial(setup, n, 1)
+            if seconds[0] > MOST_GROWTH * trials[-1][1][0]:  # more cases may need other functions
+                seconds = _trial(setup, n, 1)  # now compiled
+            trials.append((n, seconds))
         if n == setup.n_cases and trials[-1][1][0] < LONG_ENOUGH / SEVERAL_LOCATIONS:
             trials = [(n, _trial(setup, n, SEVERAL_LOCATIONS))]
     fit, rebuild, each = _extrapolated(trials, setup.n_cases).tolist()
