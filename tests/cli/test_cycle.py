@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -125,6 +126,25 @@ def test_late_missing_and_revised_observations(days):
     found = scores(days).sel(init=STARTS[DAY], lead=1)
     np.testing.assert_array_equal(found["t2m_observation"], observed.sel(init=STARTS[DAY], lead=1))
     assert days.morning(DAY + 3, truth=there).code == 11
+
+
+def test_a_number_that_often_marks_missing_values_is_reported_until_it_is_gone(days):
+    there = TRUTH.copy()
+    there.loc[{"time": STARTS[DAY + 1], "place": 0}] = -9999.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = days.morning(DAY + 2, truth=there)
+    assert done.code == 10
+    assert done.data["doubtful"] == {"t2m": {"-9999": 2}}  # of two starts
+    (text,) = [note for note in done.data["notes"] if "-9999" in note]
+    assert "far from all other values" in text
+    assert text in (days.output / "status.txt").read_text()
+    back = days.morning(DAY + 3, "--model-at", STARTS[DAY])
+    assert (back.code, back.data["doubtful"]) == (0, {})
+    kept = xrecal.open_recalibrator(back.data["model"])
+    xr.testing.assert_identical(
+        kept.state["observations"], by_hand(days, DAY + 3).state["observations"]
+    )
 
 
 def test_observations_of_the_future_are_not_used(begun, days):

@@ -106,7 +106,7 @@ def cycle(
         code = ALARMED
     elif done.error is not None:
         code = REFUSED
-    elif done.alarms and done.has_written:
+    elif (done.alarms or done.doubtful) and done.has_written:
         code = ALARMED
     data = asdict(done)
     del data["has_written"], data["has_new_change"]

@@ -220,7 +220,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
     9999 m³/s. The function does not warn about values in ``missing``, which count as missing.
     """
     for name, values in arrays.items():
-        found = {v: n for v, n in _customary(values).items() if v not in np.asarray(missing)}
+        found = {v: n for v, n in customary(values).items() if v not in np.asarray(missing)}
         if found:
             told = ", ".join(f"{value:.7g} ({count} times)" for value, count in found.items())
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
@@ -231,7 +231,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
             )
 
 
-def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
+def customary(values: npt.NDArray[Any]) -> dict[float, int]:
     """Count each number that often marks missing values and is far from all other values.
 
     Far means a distance of more than half the range of the other values. A number does not count

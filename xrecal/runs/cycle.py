@@ -181,6 +181,7 @@ class Cycle:
             if model_at is not None:
                 turn.go_back(_date(model_at))
             turn.count_future()
+            turn.count_doubtful()
             turn.require_room()
             turn.issue(named, reissue)
             turn.score()

@@ -72,6 +72,9 @@ class Outcome:
         an earlier value.
     of_the_future : int
         Number of observations with a date in the future.
+    doubtful : dict
+        For each variable, observed numbers that are far from all others and often mark missing
+        values, such as -9999, each with the number of forecasts that it verifies.
     scored, unscored : int
         Number of verified forecasts that this run has scored, and number of verified forecasts that
         it could not score because their models are removed. The numbers count each place and lead.
@@ -111,6 +114,7 @@ class Outcome:
     learned: int = 0
     revised: int = 0
     of_the_future: int = 0
+    doubtful: dict[str, dict[str, int]] = field(default_factory=dict)
     scored: int = 0
     unscored: int = 0
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -147,6 +151,13 @@ class Outcome:
     def note(self) -> None:
         """Write the notes: texts on findings, missing parts and missing starts."""
         self.notes = [one["text"] for one in self.findings]
+        for name, held in self.doubtful.items():
+            told = ", ".join(f"{value} at {count} forecasts" for value, count in held.items())
+            self.notes.append(
+                f"{name}: observations hold {told}, far from all other values, and the model "
+                "learns from them; if they mark missing values, replace them by NaN in the file, "
+                "and go back to an earlier model (--model-at)"
+            )
         for text in dict.fromkeys(self.missing.values()):
             stems = [stem for stem, own in self.missing.items() if own == text]
             self.notes.append(f"{_counted('start', stems)}: {text}")

@@ -20,6 +20,7 @@ from xrecal.arrays.advice import Advice, Typed, text_of
 from xrecal.chunks.blockwise import TaskError
 from xrecal.chunks.warnings import warn
 from xrecal.fit.news import last_known
+from xrecal.inputs.missing import customary
 from xrecal.model import Recalibrator, open_recalibrator
 
 from .archive import Archive
@@ -131,6 +132,16 @@ class Turn:
                     Typed("now"),
                 )
             )
+
+    def count_doubtful(self) -> None:
+        """Count observed numbers such as -9999, which often mark missing values.
+
+        The model learns from them, because a flow can be 9999 m³/s.
+        """
+        for name, one in self.archive.variables.items():
+            held = customary(one.observed.to_numpy())
+            if held:
+                self.done.doubtful[str(name)] = {f"{v:.7g}": n for v, n in held.items()}
 
     def require_room(self) -> None:
         """Raise OSError unless the disk has room for the files of this run."""
