@@ -75,6 +75,9 @@ class MethodType(click.Choice[str]):
         if isinstance(value, TypedMethod):
             return value
         text = value.strip()
+        meant = get_close_matches(text.lower(), METHODS, n=1)
+        if text not in (*METHODS, *_CLASSES) and "(" not in text and meant:
+            self.fail(f"{text!r} is not a method; did you mean {meant[0]!r}?", param, ctx)
         if "(" not in text and text not in _CLASSES:
             return TypedMethod(METHODS[super().convert(text, param, ctx)], {})
         try:
