@@ -214,9 +214,10 @@ def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
     percent = [f"{edge:.0%}".rstrip("%") for edge in TERCILE_EDGES]
     at = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5]
     labels = [*percent[:0:-1], *percent[:1], *percent, *percent]
-    bar = ax.figure.colorbar(
-        mesh, ax=ax, location="bottom", ticks=at, shrink=0.95, pad=0.04, aspect=36
-    )
+    figure = ax.figure
+    # Without a layout engine, nothing else keeps the bar off the labels of the map.
+    pad = 0.04 if figure.get_layout_engine() else 0.24
+    bar = figure.colorbar(mesh, ax=ax, location="bottom", ticks=at, shrink=0.95, pad=pad, aspect=36)
     bar.set_ticklabels(labels)
     bar.ax.tick_params(labelsize="x-small", length=2)
     bar.outline.set_visible(False)
