@@ -214,7 +214,8 @@ def read_forms(
             Advice(
                 f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
                 f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, "
-                "NAME_scale; name the dimension of the members: ",
+                "NAME_scale (for means and standard deviations, use xrecal.gaussian); name the "
+                "dimension of the members: ",
                 Typed("member_dim", ...),
             )
         )
