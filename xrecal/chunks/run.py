@@ -262,7 +262,7 @@ def of_each_chunk(
 
 @dataclass(frozen=True)
 class Call:
-    """Function that calls a task, with arrays and results by position instead of by name.
+    """Function that takes and returns arrays by position, and calls a task that uses names.
 
     The task runs with one BLAS thread. Dask provides the parallelism, and threads within each task
     would make a fit many times slower. With one thread, results also do not depend on the number of

@@ -311,7 +311,7 @@ class CKME(Settings):
         return own | FROM_PLACES
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Return the parameters of the method as a component of a pool.
+        """Return the parameters that the method has if it is a component of a pool.
 
         The parameters do not include errors that replace past observations, because other
         components of the pool replace past observations.

@@ -213,7 +213,7 @@ class OrderedCases(NamedTuple):
     slot: IndexMatrix
     """Position of each observation in ``target`` among the unsorted cases"""
     number: IndexMatrix
-    """Position of the index of each observation in ``target`` among the distinct index values"""
+    """Rank among the distinct index values, for the case of each observation in ``target``"""
     n_used: Indices
     """(L,) Number of usable cases"""
 

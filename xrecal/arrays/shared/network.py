@@ -100,7 +100,7 @@ class Standards(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """Grid, coordinates and landmarks for errors and forecasts, from a sample of cases."""
+    """Grid of error thresholds, and coordinates and landmarks of cases; all from a sample."""
 
     coordinates: Coordinates
     landmarks: Landmarks
