@@ -57,7 +57,7 @@ def test_every_door_names_what_is_behind_it(name):
 
 def test_help_on_fit_tells_how_to_see_its_progress():
     assert (
-        "progress : bool\n    Whether to show the progress of work of more than 3 s"
+        "progress : bool\n    Whether to show progress on standard error if the work takes"
         in inspect.getdoc(DataArrayRecal.fit)
     )
 

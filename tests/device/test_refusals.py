@@ -152,5 +152,5 @@ def test_covariates_come_from_labels_or_from_the_device(cupy, data):
     for model in (labelled, given):
         strength = cupy.asnumpy(model.state["strength"].data)
         np.testing.assert_array_equal(strength, expected.state["strength"])
-    with pytest.raises(TypeError, match=r"of NumPy \(one over \['calibration'\]\)"):
+    with pytest.raises(TypeError, match=r"NumPy arrays \(one over \['calibration'\]\)"):
         here.recal.fit(seen, method, covariates={"index": index})

@@ -86,7 +86,7 @@ def test_error_where_no_valid_time_is_observed():
 def test_a_single_step_without_valid_time_is_told_what_to_do():
     bare = HINDCAST.drop_vars("valid_time").rename(time="init").assign_coords(step=30)
     with pytest.raises(
-        ValueError, match=r"has a single step: use forecast.expand_dims\('step'\), which"
+        ValueError, match=r"has a single step: use forecast.expand_dims\('step'\), so that"
     ):
         bare.recal.crps(OBSERVED)
 

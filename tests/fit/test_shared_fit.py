@@ -362,7 +362,7 @@ def test_forecasts_of_new_places_need_their_features(model):
     single = new.isel(time=0, station=1)
     xr.testing.assert_allclose(model.mean(single), model.mean(new).isel(time=0, station=1))
     for lacking in (new.drop_vars("lat"), new.assign_coords(lat=new["lat"].where(new["lat"] < 0))):
-        with pytest.raises(ValueError, match=r"of 4 places .*s16, s17, s18.*lacks their latitude"):
+        with pytest.raises(ValueError, match=r"has 4 places .*s16, s17, s18.*lacks their latitude"):
             model.apply(lacking)
     known = FORECASTS[DATES:, :KNOWN].drop_vars(["lat", "lon", "elevation"])
     expected = model.mean(FORECASTS[DATES:, :KNOWN])

@@ -169,7 +169,7 @@ def test_variables_without_members_are_no_forecasts():
 @pytest.mark.parametrize("part", ["t2m", "odds", "t2m_loc", "t2m_scale"])
 def test_other_types_are_refused_with_what_to_type(dtype, part):
     dataset = (
-        linked() if part in ("t2m", "odds") else xrecal.gaussian(random("time"), random("time"))
+        linked() if part in ("t2m", "odds") else xrecal.gaussian(random("time"), positive("time"))
     )
     dataset[part] = dataset[part].astype(dtype).assign_attrs(dataset[part].attrs)
     with pytest.raises(

@@ -232,17 +232,17 @@ ERRORS = {
         r"forecast has bounds, \['t2m_lower'\], of a mixture .* along 'component'; only a single ",
     ),
     "mixture that is made": (
-        lambda: xrecal.gaussian(random("time", "component"), random("time"), upper=3.0),
+        lambda: xrecal.gaussian(random("time", "component"), abs(random("time")), upper=3.0),
         r"bounds, \['t2m_upper'\], of a mixture",
     ),
     "weights": (
         lambda: xrecal.gaussian(
-            random("time"), random("time"), xr.DataArray([1.0], dims="component"), lower=0.0
+            random("time"), abs(random("time")), xr.DataArray([1.0], dims="component"), lower=0.0
         ),
         r"bounds, \['t2m_lower'\], of a mixture",
     ),
     "bound of a component": (
-        lambda: xrecal.gaussian(random("time"), random("time"), lower=random("component")),
+        lambda: xrecal.gaussian(random("time"), abs(random("time")), lower=random("component")),
         "lower has the dimension 'component', but a whole distribution has one bound",
     ),
     "units": (
@@ -279,9 +279,9 @@ def test_errors_say_what_to_type(case):
 
 def test_bounds_of_other_types():
     with pytest.raises(TypeError, match="lower must be a number or a DataArray, got list"):
-        xrecal.gaussian(random("time"), random("time"), lower=[0.0])
+        xrecal.gaussian(random("time"), abs(random("time")), lower=[0.0])
     with pytest.raises(TypeError, match=r"\['t2m_upper'\] has dtype int64; recalibration needs"):
-        xrecal.gaussian(random("time"), random("time"), upper=xr.DataArray(3))
+        xrecal.gaussian(random("time"), abs(random("time")), upper=xr.DataArray(3))
 
 
 def test_what_the_message_says_works():

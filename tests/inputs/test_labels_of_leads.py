@@ -69,10 +69,10 @@ def test_leads_in_another_unit_and_order_are_one_and_equal_numbers_are_not(at, c
 
 
 def test_the_error_names_both_units():
-    with pytest.raises(ValueError, match="are days in forecast, hours in observations"):
+    with pytest.raises(ValueError, match="units days in forecast, hours in observations"):
         FORECAST.recal.crps(OBSERVED.assign_coords(lead=OTHER["hours"]))
     reference = FORECAST.recal.crps(OBSERVED).assign_coords(lead=OTHER["months"])
-    with pytest.raises(ValueError, match="are days in scores, months in reference"):
+    with pytest.raises(ValueError, match="units days in scores, months in reference"):
         xrecal.skill(FORECAST.recal.crps(OBSERVED), reference)
 
 

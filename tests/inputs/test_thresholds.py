@@ -179,7 +179,7 @@ def test_a_dimension_of_the_forecast_is_no_part_of_the_year():
 TWO_DATES = NEW.rename(lat="day").assign_coords(day=NEW.time[:2].to_numpy()).rename(time="when")
 MONTHLY, WINTER = by("month", "lat"), ["winter", "MAM", "JJA", "SON"]
 ERRORS = [
-    (NEW.drop_vars("time"), MONTHLY, "needs the dates of the forecasts, but forecasts have none"),
+    (NEW.drop_vars("time"), MONTHLY, "needs the dates of the forecasts, but these have none"),
     (NEW.assign_coords(time=np.arange(15)), MONTHLY, r"threshold\.rename\(month='level'\)"),
     (
         NEW,
@@ -195,7 +195,7 @@ ERRORS = [
         "some dates in 'valid_time' are missing",
     ),
     (NEW, MONTHLY.assign_attrs(units="degC"), "forecast is in K but threshold is in degC"),
-    (TWO_DATES, by("month"), r"forecasts have several, \['when', 'day'\]"),
+    (TWO_DATES, by("month"), r"these have several, \['when', 'day'\]"),
 ]
 
 

@@ -363,7 +363,7 @@ def test_errors_of_arguments(model):
     with pytest.raises(ValueError, match=r"coherence is 'copula'; give one of \['ecc', 'schaake'"):
         model.members(NEW, 5, coherence="copula")
     with pytest.raises(
-        ValueError, match="'t2m' has 5, but n=7; leave n out, or take coherence='schaake'"
+        ValueError, match="'t2m' has 5 members, but n=7; leave n out, or take coherence='schaake'"
     ):
         model.members(NEW, 7, coherence="ecc")
     for coherence in ("schaake", "dates"):

@@ -227,7 +227,9 @@ AS_ISSUED = "forecasts as issued"
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
     """Return an attribute with the method that made the scored forecasts, if it is known."""
     history = str(scores.attrs.get("history", ""))
-    made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
+    made = re.findall(
+        r"(?:recalibrated|each case,? predicted) by (.+?)(?: fitted |$)", history, re.M
+    )
     if not made and history.startswith("xrecal: "):  # scores computed here from other data
         made = [AS_ISSUED]
     return {"reference": made[-1]} if made else {}

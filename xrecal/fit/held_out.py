@@ -21,12 +21,11 @@ from xrecal.chunks.warnings import warn, warn_once
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
-from xrecal.inputs.leads import MONTHS, SECONDS, seconds_of, time_unit
 from xrecal.inputs.lengths import Span, as_span, read_year_start
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import PoolOver
-from xrecal.inputs.roles import is_lead
+from xrecal.inputs.valid_time_lookup import longest_lead
 from xrecal.methods import Method
 from xrecal.methods.covariates import may_break
 from xrecal.methods.folds import (
@@ -50,8 +49,6 @@ from .shared_places import pools_share, require_few, require_splits, shares, war
 from .state import Prepared, choices_of_all, given_cases, works_on_all_first
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
-
-LONGEST_MONTH = 31 * SECONDS["day"]
 
 EACH_LEAD = "the delay of each lead"
 """Text for the gap of a model that learns from each forecast once its observation is known."""
@@ -270,7 +267,7 @@ class HeldOut:
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
         dates, axis = one.learn, prepared.axis
-        ahead = _longest_lead(self.form)
+        ahead = longest_lead(self.form)
         if ahead > 0 and axis.days is not None and self.known is None:
             apart = np.abs(axis.days[dates, np.newaxis] - axis.days[one.test]).min(1)
             dates = dates[apart > ahead + ROUNDING]
@@ -362,19 +359,6 @@ class HeldOut:
         return result
 
 
-def _longest_lead(form: Form) -> float:
-    """Return the longest lead in days; 0 without leads, or if leads have no unit of time."""
-    labels = {d: part[d] for part in form.parts.values() for d in part.indexes}
-    longest = 0.0
-    for leads in (label for d, label in labels.items() if d in form.dims and is_lead(d, label)):
-        seconds = seconds_of(leads)
-        if seconds is None:
-            months = MONTHS.get(time_unit(leads.attrs.get("units")) or "", 0)
-            seconds = leads.to_numpy().astype(np.float64) * months * LONGEST_MONTH
-        longest = max(longest, float(np.max(seconds, initial=0.0)) / SECONDS["day"])
-    return longest
-
-
 def _order(form: Form, dim: Hashable) -> IntArray | None:
     """Return the positions that sort the cases by time; None if they are sorted already."""
     indexes = [part.indexes[dim] for part in form.parts.values() if dim in part.indexes]
@@ -394,7 +378,7 @@ def hold_out(
     """Match, sort and split the cases of a variable, without computing any values."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
-    folds = folds_of(method, prepared, splits, _longest_lead(form))
+    folds = folds_of(method, prepared, splits, longest_lead(form))
     return HeldOut(form, prepared, [Round(f, f.train, f.test) for f in folds], splits)
 
 

@@ -17,13 +17,25 @@ from xrecal.typing import IntArray
 
 from .dates import are_dates, calendar_of
 from .dims import at_scalars, if_days_agree, require_unique
-from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
+from .forms import Form
+from .leads import (
+    MONTHS,
+    SECONDS,
+    MatchedLeads,
+    equal_labels,
+    matched_leads,
+    read_leads,
+    seconds_of,
+    time_unit,
+)
 from .metadata import VALID_TIME
-from .roles import Roles, is_start
+from .roles import Roles, is_lead, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
 """Name that tasks use for the dimension of observation times; forecast times have another name."""
+
+LONGEST_MONTH = 31 * SECONDS["day"]
 
 
 def look_up(
@@ -250,3 +262,16 @@ def _require_same_calendar(
         f"{first_of(wanted.ravel()[:1])}), but labels of observations along {time!r} are "
         f"{theirs or times.dtype} (first: {first_of(times[:1])}); {remedy}"
     )
+
+
+def longest_lead(form: Form) -> float:
+    """Return the longest lead in days; 0 without leads, or if leads have no unit of time."""
+    labels = {d: part[d] for part in form.parts.values() for d in part.indexes}
+    longest = 0.0
+    for leads in (label for d, label in labels.items() if d in form.dims and is_lead(d, label)):
+        seconds = seconds_of(leads)
+        if seconds is None:
+            months = MONTHS.get(time_unit(leads.attrs.get("units")) or "", 0)
+            seconds = leads.to_numpy().astype(np.float64) * months * LONGEST_MONTH
+        longest = max(longest, float(np.max(seconds, initial=0.0)) / SECONDS["day"])
+    return longest

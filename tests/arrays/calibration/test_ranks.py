@@ -136,7 +136,7 @@ def test_errors():
             rank_counts(np.array([rank, 1]), 5)
     with pytest.raises(ValueError, match="n_ranks is 1; give a whole number from 2"):
         rank_counts(np.zeros(3), 1)
-    with pytest.raises(ValueError, match=r"counts must have shape .* or more, got \(1,\)"):
+    with pytest.raises(ValueError, match=r"counts must have shape .* ranks >= 2, got \(1,\)"):
         flatness_test(np.zeros(1))
     with pytest.raises(ValueError, match="counts must be 0 or more and finite, found -1"):
         flatness_test(np.array([1.0, -1.0]))

@@ -190,7 +190,7 @@ def test_a_gap_in_time_counts_days(cases, gap, forward):
 
 
 def test_a_gap_in_time_needs_dates_in_order():
-    with pytest.raises(ValueError, match="gap is a length of time, and the dates of the cases are"):
+    with pytest.raises(ValueError, match="gap is a length of time, but the dates of the cases are"):
         gap_axis(np.timedelta64(5, "D"), np.arange(3), None)
     with pytest.raises(ValueError, match="days must be finite and not descend"):
         gap_axis(np.timedelta64(5, "D"), np.arange(3), np.array([0.0, 2.0, 1.0]))

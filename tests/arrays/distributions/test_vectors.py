@@ -114,7 +114,7 @@ def test_errors():
     with pytest.raises(ValueError, match="x holds infinite members; set them to NaN"):
         vector_energy_distance(x * np.inf)
     with pytest.raises(
-        ValueError, match=r"y_weights has shape \(3, 2\), .* one weight, as shape \(3, 4\)"
+        ValueError, match=r"y_weights has shape \(3, 2\), .* one weight, in shape \(3, 4\)"
     ):
         vector_energy_distance(x, x, y_weights=np.ones((3, 2)))
     with pytest.raises(ValueError, match="y_weights is given without y; pass x_weights"):

@@ -195,7 +195,7 @@ def test_laws_of_discrimination(members):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: roc_area(np.ones(3), np.ones(2)), r"one shape .*probabilities \(3,\)"),
+        (lambda: roc_area(np.ones(3), np.ones(2)), r"same shape .*probabilities \(3,\)"),
         (lambda: roc_area(np.ones(2), np.full(2, 0.5)), "events must be 0, 1 or NaN, found 0.5"),
         (lambda: roc_curve(np.ones(2), np.full(2, 2.0), [0.5]), "events must be 0, 1 or NaN"),
         (lambda: economic_value(np.full(2, 50.0), np.ones(2), [0.5]), "between 0 and 1, found 50"),
