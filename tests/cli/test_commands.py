@@ -35,6 +35,10 @@ Q = ["--quantiles", "0.5"]
             ["fit", "a", "b", "c", "--method", "magic"],
             "'magic' is not one of 'ckme', 'linear-pool'",
         ),
+        (
+            ["fit", "a", "b", "c", "--method", "linearpool"],
+            "'linearpool' is not a method; did you mean 'linear-pool'?",
+        ),
         (["fit", "a", "b", "c", "--option", "ridge"], "'ridge' is not of the form KEY=VALUE"),
         (["fit", "a", "b", "c.nc", "--chunks", "lat"], "'lat' is not of the form DIM=N, as in"),
         (["fit", "a", "b", "c.nc", "--chunks", "lat=0"], "'lat=0' is not of the form DIM=N"),

@@ -89,6 +89,16 @@ def test_shares_of_places_are_not_mixed():
     np.testing.assert_allclose(climate.recal.tercile_summary(truth, ...).rpss, 0, atol=1e-12)
 
 
+def test_the_reference_of_each_date_does_not_know_its_outcome():
+    """Over places alone, the climatology is still that of all dates at each place."""
+    edges = [281.0, 283.0]
+    found = ENSEMBLE.recal.rpss(TRUTH, edges, ["lat", "lon"])
+    scores = ENSEMBLE.recal.rps(TRUTH, edges).mean(["lat", "lon"])
+    happened = xr.concat([edge < TRUTH for edge in edges], "edge") * 1.0
+    others = ((happened - happened.mean("time")) ** 2).sum("edge").mean(["lat", "lon"])
+    np.testing.assert_allclose(found.skill, 1 - scores / others, rtol=1e-9)
+
+
 def test_the_status_says_where_an_event_never_happened():
     for score in ("brier_skill_score", "roc", "economic_value"):
         found = getattr(ENSEMBLE.recal, score)(TRUTH, [100.0, 280.0, 500.0])
@@ -215,6 +225,9 @@ CATEGORIES = {
         TRUTH, xrecal.EMOS(), by="block", output="categories", min_samples=5
     ),
     "edges in a list": lambda: ENSEMBLE.recal.categories(THRESHOLDS),
+    "a second time": lambda: ENSEMBLE.assign_coords(
+        valid_time=ENSEMBLE.time.variable
+    ).recal.categories(TRUTH.quantile([1 / 3, 2 / 3], "time")),
     "after a model": lambda: (
         ENSEMBLE.recal.fit(TRUTH, xrecal.EMOS())
         .apply(ENSEMBLE)

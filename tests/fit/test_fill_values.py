@@ -317,4 +317,5 @@ def test_a_customary_number_within_the_range_is_a_value():
     flow[0, 0, 0] = 9999.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        flow.recal.mean()
+        found = flow.recal.mean()
+    np.testing.assert_allclose(found, flow.mean("member"), rtol=1e-6)

@@ -272,6 +272,13 @@ def test_forecasts_are_made_of_data_arrays(call, name, kind):
     )
 
 
+def test_negative_standard_deviations_are_refused():
+    scale = positive("time")
+    scale[0] *= -1
+    with pytest.raises(ValueError, match="scale holds 1 negative values; give standard"):
+        xrecal.gaussian(random("time"), scale)
+
+
 def test_weights_whose_sum_overflows():
     """Weights in memory are refused; lazy ones leave their forecast out, as infinite ones do."""
     values, weights = random("time", "member"), positive("time", "member")

@@ -58,6 +58,15 @@ def test_issued_categories_know_their_edges_which_differ_by_place():
         )
 
 
+def test_categories_of_normal_distributions_know_their_edges():
+    normal = xrecal.gaussian(OBS, xr.full_like(OBS, 1.0))
+    probable = normal.recal.categories(EDGES)["t"]
+    forecast = xrecal.probabilities(probable)
+    np.testing.assert_allclose(
+        forecast.recal.exceedance(EDGES)["t"], normal.recal.exceedance(EDGES)["t"], atol=1e-12
+    )
+
+
 def test_missing_and_lazy_probabilities():
     missing = PMF.where(PMF.time > TIME[0])
     missing[1, 2] = np.nan
@@ -99,6 +108,10 @@ WRONG = {
     "no edges": (lambda: (PMF,), r"give the 2 edges between the 3 categories: edges="),
     "too few": (lambda: (PMF, [0.0]), "3 categories have 2 edges between them, got 1"),
     "falling": (lambda: (PMF, [1.0, 0.0]), "edges must increase, got array"),
+    "thresholds": (
+        lambda: (CDF.isel(threshold=[1, 0]),),
+        r"thresholds must increase, got .*values.sortby\('threshold'\)",
+    ),
     "edges twice": (
         lambda: (CDF, EDGES),
         "values along 'threshold' need the thresholds as labels of 'threshold'; leave edges",

@@ -109,6 +109,18 @@ def test_without_tails_forecasts_end_with_the_largest_error():
     assert "tail_excess" not in forecasts[:70].recal.fit(observed[:70], pool).state
 
 
+def test_the_text_of_a_model_has_the_tails_of_each_side():
+    forecasts, observed = (given.isel(x=0) for given in data())
+    model = forecasts[:70].recal.fit(observed[:70], xrecal.LinearPool(SMALL))
+    lower, upper = model.state["tail_shape"].values.ravel()
+    assert f"tail_shape       lower {lower:.4g}; upper {upper:.4g}\n" in repr(model)
+    bounded = xrecal.LinearPool(SMALL, bounds=(observed.min().item() - 1, None))
+    model = forecasts[:70].recal.fit(observed[:70], bounded)
+    lower, upper = model.state["tail_shape"].values.ravel()
+    assert np.isnan(lower)
+    assert f"tail_shape       upper {upper:.4g}\n" in repr(model)
+
+
 def test_past_observations_have_no_tails():
     forecasts, observed = data()
     for method in (xrecal.CKME(support="observations"), xrecal.Climatology(), xrecal.IDR()):

@@ -136,6 +136,25 @@ def test_a_single_trial_is_extrapolated_by_the_cube(clock, monkeypatch):
     assert found.fit == pytest.approx(8 * 0.01)
 
 
+class Compiling(Slow):
+    """Fits that take 30 s more the first time that they have at least 400 cases."""
+
+    compiled = False
+
+    def fit_locations(self, cases, min_samples, choices=None):
+        fitted = super().fit_locations(cases, min_samples, choices)
+        if cases.observations.shape[-1] >= 400 and not Compiling.compiled:
+            Compiling.compiled = True
+            CLOCK[0] += 30.0
+        return fitted
+
+
+def test_code_that_only_many_cases_need_is_not_counted(clock):
+    found = probe_of(setup(Compiling(), n=4000))
+    assert Compiling.compiled
+    assert found.fit == pytest.approx(16.0)
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["ensemble", "weighted", "quantile", "normal"])
 @pytest.mark.parametrize("periods", [{}, {"season": 1.0, "wind": None}])
