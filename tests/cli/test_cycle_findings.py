@@ -252,7 +252,8 @@ def test_forecasts_that_ended_long_ago_are_not_counted_as_thirty_starts(folder):
     note = "no forecast for the latest 30 starts ("
     assert done.data["notes"][-1].startswith(note)
     assert done.data["notes"][-1].endswith(
-        f"{latest} the last), and perhaps none for earlier starts"
+        f"{latest} the last), and perhaps none for earlier starts; "
+        "to repeat a past morning, set its time (--now)"
     )
 
 

@@ -39,6 +39,9 @@ HINTS = {
         )
     ),
     "there is no a.nc": lambda: xrecal.open_recalibrator("a.nc"),
+    "there is no b/*.nc; give one file, because patterns are for cycle": (
+        lambda: xrecal.open_recalibrator("b/*.nc")
+    ),
 }
 
 

@@ -164,7 +164,10 @@ class Outcome:
         if stems := self.missing_starts:
             counted = _counted("start", stems)
             if len(stems) == N_STARTS:
-                counted = f"the latest {counted}, and perhaps none for earlier starts"
+                counted = (
+                    f"the latest {counted}, and perhaps none for earlier starts; to repeat a past "
+                    "morning, set its time (--now)"
+                )
             self.notes.append(f"no forecast for {counted}")
 
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:

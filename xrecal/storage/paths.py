@@ -63,7 +63,8 @@ def format_of(path: Path) -> FileFormat:
         If there is nothing at the path.
     """
     if not path.exists():
-        raise FileNotFoundError(f"there is no {path}")
+        one = "; give one file, because patterns are for cycle" if "*" in path.name else ""
+        raise FileNotFoundError(f"there is no {path}{one}")
     file_format: FileFormat = "grib" if is_grib(path) else "netcdf"
     file_format = "zarr" if path.is_dir() else file_format
     require_library(file_format)
