@@ -61,8 +61,11 @@ def test_climatology_without_the_held_out_cases_is_explained():
     noise = xr.DataArray(rng.normal(size=(30, 12, 9)), truth.coords, ["time", "place", "member"])
     found = xrecal.compare(noise, truth, [xrecal.Raw()], by="year")
     assert int((found.sel(method="climatology")["skce_p_value"] < 0.05).sum()) > 6
-    assert "climatology has the best CRPS; the tests reject it because" in repr(found)
+    assert "climatology has the best CRPS; tests may reject it only because" in repr(found)
     assert "neither test rejects" not in repr(found)
+    rolling = found.assign_attrs(cross_validation="by='rolling', every=1")
+    assert "tests may reject it" not in repr(rolling)
+    assert "climatology has the best CRPS, but SKCE rejects it" in repr(rolling)
 
 
 def test_no_other_is_named_where_all_are_rejected():

@@ -37,7 +37,7 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     if not any(rejected for rejected, _ in found.values()):
         return ""
     labels = [str(label) for label in comparison["method"].to_numpy()]
-    if labels[best] == CLIMATOLOGY and "cross_validation" in comparison.attrs:
+    if labels[best] == CLIMATOLOGY and YEARS in comparison.attrs.get("cross_validation", ""):
         return f"{CLIMATOLOGY} has the best CRPS; {_TIED}"
     test = next(test for test, (rejected, _) in found.items() if rejected)
     rejected, n = found[test]
@@ -56,9 +56,12 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     return text
 
 
+YEARS = "by='year'"
+"""Text in an attribute of a comparison, if each year is held out from a fit to all others."""
+
 _TIED = (
-    "the tests reject it because climatology without the held-out cases is tied to them: where "
-    "these are high, the others are low"
+    "tests may reject it only because climatology without a year is tied to this year: where the "
+    "year is high, the others are low"
 )
 _GIVEN = "calibrated on average, but not given the forecast; reliability diagrams may show how"
 
