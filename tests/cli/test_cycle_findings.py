@@ -109,6 +109,23 @@ def test_a_bias_is_explained_in_status_mail_and_page(tmp_path):
     assert "path must end in .pdf or .png" in run("report", out, tmp_path / "page.html").err
 
 
+def test_findings_are_new_in_the_first_run_that_reports_them(tmp_path):
+    first, again, later = mornings(tmp_path / "out", "hours", 8, (20, 20, 22))
+    assert all(one["new"] and one["text"].startswith("new ") for one in first.findings)
+    assert (again.status, again.findings) == ("nothing new", first.findings)
+
+    def counts(findings):
+        kinds = ("kind", "lead", "direction")
+        return {tuple(one[k] for k in kinds): one["n"] for one in findings}
+
+    known = counts(first.findings)
+    assert known.keys() <= counts(later.findings).keys()
+    for one in later.findings:
+        ((key, n),) = counts([one]).items()
+        assert one["new"] == (n > known.get(key, 0)) == one["text"].startswith("new ")
+    assert not all(one["new"] for one in later.findings)
+
+
 # findings -----------------------------------------------------------------------------------------
 
 

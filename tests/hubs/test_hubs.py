@@ -121,7 +121,11 @@ def test_a_target_without_horizon_has_no_leads():
     )
     table = pd.concat([rows_of(), peak])
     check(table)
-    assert read(table, "peak").dims == ("reference_date", "location", "quantile")
+    forecast = read(table, "peak")
+    assert forecast.dims == ("reference_date", "location", "quantile")
+    rows = write(forecast)
+    assert rows["horizon"].isna().all()
+    xr.testing.assert_identical(read(rows, "peak"), forecast)
     assert read(table, "flu").horizon.attrs["units"] == "weeks"
 
 

@@ -53,7 +53,8 @@ def write(
     -------
     DataFrame
         Rows of the table. If a quantile is smaller than the quantile of a lower level, xrecal
-        raises it to the quantile of the lower level. Missing values have no row.
+        raises it to the quantile of the lower level. Missing values have no row. Forecasts without
+        leads, such as those of a peak, have an empty horizon.
 
     Raises
     ------
@@ -80,6 +81,8 @@ def write(
         array = array.copy(data=highest).where(array.notnull())
     rows = _rows(array, dim).dropna(subset=VALUE).reset_index(drop=True)
     rows = rows.rename(columns={dim: ID}).assign(**{TYPE: output_type})
+    if HORIZON not in rows:  # of a target such as a peak
+        rows[HORIZON] = np.nan
     if output_type == "quantile":
         rows[ID] = rows[ID].round(10)
     first = [name for name in _FIRST if name in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -72,21 +73,60 @@ class Finding:
 
 
 def findings(
-    scores: xr.Dataset, seen: xr.Dataset, names: Iterable[Hashable], dim: Hashable
+    scores: xr.Dataset,
+    seen: xr.Dataset,
+    names: Iterable[Hashable],
+    dim: Hashable,
+    before: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return alarms and changes of all variables; places with similar findings share an entry.
 
-    The order of entries depends on three criteria, the most important first: action needed or
-    not, alarm or change, strong or weak evidence.
+    The order of entries depends on four criteria, the most important first: action needed or
+    not, new or reported before, alarm or change, strong or weak evidence.
 
-    ``scores`` has the scores of a cycle, and ``seen`` the result of its monitor.
+    ``scores`` has the scores of a cycle, and ``seen`` the result of its monitor. ``before`` has
+    the entries of the last run; entries with more findings than these are new.
     """
     entries = [entry for name in names for entry in _Watched.of(scores, seen, name, dim).entries()]
+    _mark_new(entries, before)
 
-    def order(one: dict[str, Any]) -> tuple[bool, bool, float]:
-        return one["action"] == "nothing", one["kind"] == "change", -one["evidence"]
+    def order(one: dict[str, Any]) -> tuple[bool, bool, bool, float]:
+        is_over = one["action"] == "nothing"
+        return is_over, not one["new"], one["kind"] == "change", -one["evidence"]
 
     return sorted(entries, key=order)
+
+
+def _mark_new(entries: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> None:
+    """Add the field ``new`` to all entries, and the word to the texts of new entries.
+
+    If the findings are those of the last run, its new entries stay new.
+    """
+    reported = {_facts(one): one.get("new", False) for one in before}
+    is_same = {_facts(one) for one in entries} == reported.keys()
+    found, known = _counts(entries), _counts(before)
+    for one in entries:
+        is_new = found[_kind(one)] > known[_kind(one)] and one["action"] != "nothing"
+        one["new"] = reported[_facts(one)] if is_same else is_new
+        if one["new"]:
+            one["text"] = f"new {one['text']}"
+
+
+def _facts(entry: dict[str, Any]) -> tuple[Any, ...]:
+    """Return all fields of an entry that do not depend on earlier runs."""
+    return tuple(sorted((name, v) for name, v in entry.items() if name not in ("new", "text")))
+
+
+def _kind(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry[name] for name in ("kind", "variable", "lead", "direction"))
+
+
+def _counts(entries: Iterable[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """Count the findings of each kind, variable, lead and direction."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for one in entries:
+        counts[_kind(one)] += one["n"]
+    return counts
 
 
 @dataclass(frozen=True)

@@ -377,7 +377,8 @@ class Turn:
         names = list(self.archive.variables)
         for name in names:
             self.done.add_all(name, scores)
-        self.done.findings = findings(scores, seen, names, self.archive.dim)
+        before = self.folder.read_json(STATUS).get("findings", [])
+        self.done.findings = findings(scores, seen, names, self.archive.dim, before)
         return count_alarms(seen)
 
     def result(self) -> Outcome:
