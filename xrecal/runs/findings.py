@@ -100,7 +100,8 @@ def findings(
 def _mark_new(entries: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> None:
     """Add the field ``new`` to all entries, and the word to the texts of new entries.
 
-    If the findings are those of the last run, its new entries stay new.
+    An entry that needs no action is never new. If the findings are those of the last run, its new
+    entries stay new.
     """
     reported = {_facts(one): one.get("new", False) for one in before}
     is_same = {_facts(one) for one in entries} == reported.keys()

@@ -85,8 +85,9 @@ class Outcome:
         Number of places and leads with an alarm, and number of changes of calibration.
     findings : list of dict
         Alarms and changes, each with variable, lead, place, direction, amount, date of the
-        beginning, evidence and advice, and ``new`` if the run before did not report it. Places
-        with similar findings at one lead share an entry, which has the numbers of the worst place.
+        beginning, evidence and advice; ``new`` is true if it needs action and the run before did
+        not report it. Places with similar findings at one lead share an entry, which has the
+        numbers of the worst place.
     missing : dict from str to str
         Recent starts with incomplete forecasts, each with a text on missing leads or members.
     missing_starts : list of str
