@@ -50,7 +50,8 @@ def test_fits_at_no_location(method):
     none, whole = {"lat": slice(0)}, model_of(method)
     state = whole.state
     if METHODS[method].in_common:  # of which no place knows any
-        state = state.assign(common_regret=state["common_regret"] * np.nan)
+        shared = METHODS[method].in_common
+        state = state.assign({name: state[name] * np.nan for name in shared})
     expected = {name: PRODUCTS[name](whole, NEW).isel(none) for name in ("apply", "quantile")}
     for hindcast in (HINDCAST.isel(none), HINDCAST.isel(none).chunk()):
         with forbid_compute():

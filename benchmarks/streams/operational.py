@@ -17,7 +17,10 @@ STREAM = "stream"
 SHARING = (
     "toulouse", "prices DE", "prices PJM", "flusight", "hannover", "prices EPEX", "glofas",
 )  # fmt: skip
-"""Sources whose streams are positions of one system: they share regrets in one call."""
+"""Sources whose streams are positions of one system: what they know is shared in one call."""
+
+BY_VALID_TIME = ("hannover",)
+"""Sources whose cases are dated by valid time, so that one date is of several issues."""
 
 
 def issued_by_pool(streams: Sequence[Stream]):
@@ -33,7 +36,7 @@ def issued_by_pool(streams: Sequence[Stream]):
         warnings.simplefilter("ignore")
         issued = xr.concat([bare(stream.issued, stream) for stream in streams], STREAM)
         observed = xr.concat([bare(stream.observations, stream) for stream in streams], STREAM)
-        late = [np.timedelta64(round(24 * stream.lag), "h") for stream in streams]
+        late = [as_hours(stream.lag) for stream in streams]
         valid = issued[one.dim] + xr.DataArray(late, dims=[STREAM])
         found = issued.assign_coords(valid_time=valid).recal.cross_validate(
             observed, method, by="rolling", every=1, window=window, q=list(LEVELS)
@@ -46,11 +49,22 @@ def issued_by_pool(streams: Sequence[Stream]):
 def bare(part, stream: Stream):
     """Forecasts or observations without coordinates in which streams of a source differ."""
     kept = {stream.dim, "location", "member", "quantile"}
-    return part.drop_vars([name for name in part.coords if name not in kept])
+    alone = part.drop_vars([name for name in part.coords if name not in kept])
+    return alone.assign_coords({stream.dim: alone[stream.dim] - begun_before(stream)})
+
+
+def begun_before(stream: Stream):
+    """Time from when a forecast is issued to the date of its case."""
+    return as_hours(stream.lag if stream.source in BY_VALID_TIME else 0.0)
+
+
+def as_hours(days):
+    """A length of time in whole hours."""
+    return np.timedelta64(round(24 * days), "h")
 
 
 def quantiles_of(found: xr.DataArray, stream: Stream):
     """Quantiles (L, n, J) of a stream from its first day on."""
-    days = stream.issued[stream.dim][stream.first :]
+    days = stream.issued[stream.dim][stream.first :] - begun_before(stream)
     own = found.sel({stream.dim: days}).transpose(..., stream.dim, "quantile").values
     return own.reshape(-1, *own.shape[-2:])

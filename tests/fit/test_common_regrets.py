@@ -48,30 +48,72 @@ def comparable(state):
     return (state["regret"] / least).clip(-state["n_scored"], state["n_scored"])
 
 
-def test_common_regrets_are_the_mean_of_places_that_learn_alone():
-    places = FORECASTS["place"].values
-    alone = {}
-    for place in places:
-        at = {"place": place}
-        alone[place] = FORECASTS[BEGIN].sel(at).recal.fit(OBSERVED[BEGIN].sel(at), METHOD)
-        assert np.isnan(alone[place].state["common_regret"]).all()
+def test_common_regrets_are_the_mean_of_the_regrets_of_places():
     each = each_alone(OBSERVED)
     for model in (each, each.update(FORECASTS[LATER], OBSERVED)):
-        states = [alone[place].state for place in places]
-        expected = np.mean([comparable(state) for state in states], axis=0)
-        np.testing.assert_allclose(model.state["common_regret"], expected, atol=1e-8)
-        for number, state in enumerate(states):
-            for name in ("regret", "square", "largest", "n_scored", "error"):
-                np.testing.assert_array_equal(state[name], model.state[name][number])
-            own, shared = state["score"].values, model.state["score"][number].values
-            n = len(FORGETTING)
-            np.testing.assert_array_equal(own[:n], shared[:n])
-            np.testing.assert_array_equal(own[:-1], np.tile(own[:n], 3))
-            assert (own[n:-1] != shared[n:-1]).all()
-        alone = {
-            place: one.update(FORECASTS[LATER].sel(place=place), OBSERVED.sel(place=place))
-            for place, one in alone.items()
-        }
+        state, n = model.state, len(FORGETTING)
+        expected = np.mean([comparable(state.isel(place=place)) for place in range(3)], axis=0)
+        np.testing.assert_allclose(state["common_regret"], expected, atol=1e-8)
+        own = state["score"].values
+        assert (own[:, n:-1] != np.tile(own[:, :n], 2)).all()
+
+
+def test_places_that_learn_alone_know_no_errors_of_others():
+    at = {"place": FORECASTS["place"].values[1]}
+    alone = FORECASTS[BEGIN].sel(at).recal.fit(OBSERVED[BEGIN].sel(at), METHOD)
+    for name in ("common_regret", "last_in_common", "known_in_common"):
+        assert np.isnan(alone.state[name]).all()
+    score = alone.state["score"].values
+    n = len(FORGETTING)
+    np.testing.assert_array_equal(score[:-1], np.tile(score[:n], 3))
+
+
+def standard(values):
+    """Centre and size of values before each of them, and after all."""
+    found, centre, size = [], 0.0, 0.0
+    for k, value in enumerate([*values, np.nan]):
+        found.append((centre, size if k >= 10 else np.nan))
+        gap = value - centre
+        gap = gap if k < 10 else np.clip(gap, -3 * size, 3 * size)
+        centre += max(0.01, 1 / (k + 1)) * gap
+        if k:
+            size += max(0.01, 1 / k) * (abs(gap) / np.sqrt(2 / np.pi) - size)
+    return np.array(found)
+
+
+def in_units(values, earlier):
+    """Values in sizes of what came before, around its mean."""
+    centre, size = earlier.T
+    return ((values - centre) / size).clip(-3, 3)
+
+
+def own_predictors(forecasts, observed, known):
+    """Departure, change and spread of each forecast of a place, from the last known case."""
+    means, last = forecasts.mean(-1), np.array(known) - 1
+    departure = np.where(last >= 0, means - observed[last], 0)
+    change = np.where(last >= 0, means - means[last], 0)
+    return np.stack([departure, change, forecasts.std(-1)])
+
+
+def test_each_case_knows_what_places_have_in_common():
+    whole = FORECASTS.transpose("place", "time", "member").values
+    gaps = OBSERVED.transpose("place", "time").values - whole.mean(-1)
+    errors = np.mean([in_units(one, standard(one)[:-1]) for one in gaps], axis=0)
+    state = learned().state
+    np.testing.assert_allclose(state["last_in_common"], [errors[-1], np.nan], rtol=1e-8)
+    own = [
+        own_predictors(one, observed, np.arange(N))
+        for one, observed in zip(whole, OBSERVED.transpose("place", "time").values, strict=True)
+    ]
+    each = [[in_units(p, standard(p)[:-1]) for p in place] for place in own]
+    expected = np.mean(each, axis=0).T
+    for place in range(3):
+        case = state["error_case"][place].values
+        known = state["known_in_common"][place].values[case >= 0]
+        case = case[case >= 0]
+        np.testing.assert_allclose(known[:, 0], errors[case - 1], rtol=1e-8)
+        assert np.isnan(known[:, 1]).all()  # all leads are equal
+        np.testing.assert_allclose(known[:, 2:], expected[case], rtol=1e-7, atol=1e-9)
 
 
 def test_the_order_of_places_changes_nothing():
@@ -104,8 +146,11 @@ def test_one_place_alone_uses_what_was_last_known(tmp_path):
     at = {"place": [1]}
     with_known = one.update(FORECASTS[LATER].isel(at), OBSERVED.isel(at))
     assert_known = np.testing.assert_array_equal
-    assert_known(with_known.state["common_regret"], begun().state["common_regret"])
-    assert_known(with_known.state["regret"][0], learned().state["regret"][1])
+    for name in ("common_regret", "last_in_common"):
+        assert_known(with_known.state[name], begun().state[name])
+    known = with_known.state["known_in_common"][0].values
+    assert_known(np.isnan(known[-(N - 50) :]), True)  # what others have is not of today
+    assert_known(known[: -(N - 50)], begun().state["known_in_common"][1].values[N - 50 :])
     scores = with_known.state["score"][0].values
     n = len(FORGETTING)
     assert (scores[n:-1] != np.tile(scores[:n], 2)).all()
@@ -153,8 +198,10 @@ def test_a_place_finds_only_earlier_cases_of_others_in_its_warm_up():
     marked = OBSERVED.copy()
     marked[49, 2] += 1000
     first, other = (each_alone(o) for o in (OBSERVED, marked))  # choices are from all cases
-    np.testing.assert_array_equal(other.state["score"][:2], first.state["score"][:2])
-    assert (other.state["common_regret"] != first.state["common_regret"]).any()
+    for name in ("score", "known_in_common"):
+        np.testing.assert_array_equal(other.state[name][:2], first.state[name][:2])
+    for name in ("common_regret", "last_in_common"):
+        assert (other.state[name] != first.state[name]).any()
 
 
 def test_positions_at_several_leads_share():

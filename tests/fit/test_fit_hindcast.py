@@ -176,10 +176,11 @@ def test_a_missing_location_disturbs_no_other(method, chunks):
     assert decoded(model.state) == [alone[0], few, few, alone[3]]
     np.testing.assert_array_equal(model.state.n_cases, [[48, 0], [12, 48]])
     scores, expected = model.crps(new, verified), whole.crps(new, verified)
-    if METHODS[method].in_common:  # which is as far as one location matters to others
-        scores, expected = (one.state["regret"].copy() for one in (model, whole))
-        scores = scores.where(model.state["n_cases"] > 12).transpose(..., "lat", "lon")
-        expected = expected.transpose(..., "lat", "lon")
+    if METHODS[method].in_common:  # corrections depend on other locations, errors do not
+        scores, expected = (
+            one.state["error"].transpose(..., "lat", "lon") for one in (model, whole)
+        )
+        scores = scores.where(model.state["n_cases"] > 12)
     for i in range(2):
         np.testing.assert_array_equal(scores[..., i, i], expected[..., i, i])
         assert np.isnan(scores[..., i, 1 - i]).all()

@@ -39,7 +39,7 @@ CASES = {
     ),
     "a single lead": (starts().assign_coords(lead=((), 3, {"units": "days"})), [3] * 4),
     "leads of valid times": (
-        labelled_by_valid_times(leads([1, 5], units="days")), [[1, 5]] * 4
+        labelled_by_valid_times(leads([1, 5], units="days")), [[-1, -5]] * 4
     ),
     "a single start": (starts().isel(init=0), 0),
     "a single start with leads": (leads([1, 5], units="days").isel(init=0), [1, 5]),

@@ -10,18 +10,11 @@ from xrecal.methods.known import case_that_knows_late, has_passed, known_cases
 
 def counted(days, ahead, delay):
     """Cases from the first on whose valid time and delay are not after each start."""
+    starts, valid = days + np.minimum(ahead, 0), days + np.maximum(ahead, 0)
     found = []
     for i in range(len(days)):
         n = 0
-        # Labels are starts, or valid times: neither reading may know too much.
-        while (
-            n < i
-            and days[n] < days[i]
-            and all(
-                days[j] + ahead[j] + delay <= days[i] and days[j] + delay <= days[i] - ahead[i]
-                for j in range(n + 1)
-            )
-        ):
+        while n < i and days[n] < days[i] and valid[: n + 1].max() + delay <= starts[i]:
             n += 1
         found.append(n)
     return found
@@ -30,10 +23,12 @@ def counted(days, ahead, delay):
 @given(
     st.lists(st.integers(0, 60), min_size=1, max_size=25),
     st.lists(st.integers(0, 6), min_size=25, max_size=25),
+    st.sampled_from([1, -1]),
     st.integers(0, 4),
 )
-def test_those_whose_valid_time_and_delay_are_not_after_the_start(days, ahead, delay):
-    days, ahead = np.sort(days).astype(float), np.array(ahead[: len(days)], float)
+def test_those_whose_valid_time_and_delay_are_not_after_the_start(days, ahead, sign, delay):
+    """Negative days ahead say that labels are valid times."""
+    days, ahead = np.sort(days).astype(float), sign * np.array(ahead[: len(days)], float)
     found = known_cases(CaseAxis(days=days), ahead, f"{delay}D" if delay else 0)
     np.testing.assert_array_equal(found, counted(days, ahead, delay))
 

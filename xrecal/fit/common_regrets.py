@@ -1,4 +1,4 @@
-"""Compute common regrets (means of the regrets of places) in a first pass over some places.
+"""Compute what places have in common, such as common regrets, in a first pass over some places.
 
 The first pass runs the method at a sample of the places. The second pass fits all places. Each task
 of the second pass gets the common regrets along with its own cases, so the result does not depend
@@ -96,7 +96,7 @@ def with_common_regrets(
     shape = [along[d] for d in places]
     if not task.method.in_common or math.prod(shape) < 2:
         return {**given}, {}
-    ranks = _ranks(given, order_of_places(form, places), places, shape)
+    ranks = ranks_of_places(given, form, places, shape)
     parts = _parts_of_sample({RANK: {0: (ranks, ())}, **given}, places)
     out: Outputs = {
         TIMELINES: ({}, object),
@@ -124,19 +124,18 @@ def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
     """Return the dimensions and sizes of the parameters that all places share."""
-    parameters = parameters_of(task.method, task.periods).items()
-    return {
-        name: dict(p.sizes(0).items()) for name, p in parameters if name in task.method.in_common
-    }
+    parameters = parameters_of(task.method, task.periods)
+    return {name: dict(parameters[name].sizes(0).items()) for name in task.method.in_common}
 
 
-def _ranks(
-    given: Inputs, order: IntArray, places: Sequence[Hashable], shape: Sequence[int]
+def ranks_of_places(
+    given: Inputs, form: Form, places: Sequence[Hashable], shape: Sequence[int]
 ) -> xr.DataArray:
     """Return the rank of each place in the sample; -1 for places outside the sample.
 
-    The sample has the first places with observations, in the given order.
+    The sample has the first places with observations, in the order of a hash of their labels.
     """
+    order = order_of_places(form, places)
     observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
     there = labelled(observed).notnull().any([d for d in observed.dims if d not in places])
     there = there.drop_vars(list(there.coords))
@@ -204,8 +203,8 @@ class _FirstPass:
         }
         found = self.task.record(**own)
         out = {TIMELINES: as_objects([found])}
-        for name, sizes in _sizes_of_shared(self.task).items():
+        for i, (name, sizes) in enumerate(_sizes_of_shared(self.task).items()):
             out[name] = np.full((1, *sizes.values()), np.nan)
             if found[-1] is not None:
-                out[name][0] = found[-1].last
+                out[name][0] = found[-1].last[i]
         return out

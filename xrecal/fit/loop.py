@@ -20,6 +20,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
 from xrecal.methods.base import Cases, FitArrays, NewCases
+from xrecal.methods.known import days_ahead, issue_times
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
@@ -187,12 +188,40 @@ class LoopTask:
         records = [Record(with_known=False) for _ in self.rounds]
         recording = self._with_common(records)
         given, choices = self._parted(given)
-        for block in recording._blocks(given, choices, None):
-            model: _Model | None = None
-            for number, one in enumerate(recording.rounds):
-                if one.learn.size:
-                    model = recording._learned(block, one, model, block.choices.get(number, {}))
-        return timelines(records, [one.fit is not None for one in self.rounds])
+
+        def visit() -> None:
+            for block in recording._blocks(given, choices, None):
+                model: _Model | None = None
+                for number, one in enumerate(recording.rounds):
+                    if one.learn.size:
+                        own = block.choices.get(number, {})
+                        model = recording._learned(block, one, model, own)
+                    if model is not None:
+                        recording._record_new(block, one, model)
+
+        return timelines(records, [one.fit is not None for one in self.rounds], visit)
+
+    def _record_new(self, block: _Block, one: Round, model: _Model) -> None:
+        """Add the predictors of forecasts to a record that collects predictors."""
+        from xrecal.arrays.online.common import Record
+
+        record = one.common
+        if isinstance(record, Record) and record.predictors is None:
+            new = replace(block.served, squared=None).as_new(one.test)
+            found = model.fold.method.predictors_of_new(new, model.cases)
+            for times, own in zip(self._issued(new, one.test), found, strict=True):
+                record.add_new(times, own)
+
+    def _issued(self, new: NewCases, test: IntArray) -> list[FloatArray]:
+        """Return, for each location, the times (T,) of issue of its forecasts.
+
+        Without dates, they are negative, so they differ from the times of past cases.
+        """
+        axis, n = self.axis.take(test), len(new.forecasts.loc)
+        if axis.days is None:
+            return [-1.0 - test] * n
+        each = [new.covariates.take((slice(i, i + 1),)) for i in range(n)]
+        return [issue_times(axis, days_ahead(own)) for own in each]
 
     def _with_common(self, common: Sequence[Record | Timeline | None]) -> LoopTask:
         """Return this loop with records or common regrets of places in each round."""
@@ -271,7 +300,7 @@ class LoopTask:
             if one.learn.size:
                 model = self._learned(block, one, model, block.choices.get(number, {}))
             if model is not None:
-                predicted = self._predicted(block, model, one.test)
+                predicted = self._predicted(block, model, one)
                 for result, values in zip(results, predicted, strict=True):
                     result[:, one.test] = values
         return results
@@ -352,26 +381,32 @@ class LoopTask:
             fitted,
         )
 
-    def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
-        """Return results (B t, T, ...) for T cases at each of t places of B fits.
+    def _predicted(self, block: _Block, model: _Model, one: Round) -> list[FloatArray]:
+        """Return results (B t, T, ...) for the T cases of a round at each of t places of B fits.
 
         The function computes the weights of some fits at a time. If one fit has many forecasts, the
         function computes the weights of some of these forecasts at a time.
         """
-        method, cases, served = model.fold.method, model.cases, block.served
+        from xrecal.arrays.online.common import Timeline
+
+        method, cases, served, test = model.fold.method, model.cases, block.served, one.test
         new = replace(served, squared=None).as_new(test)
         n_fits, n_each = len(cases.observations), test.size
         shape = (n_fits, len(served.observations) // max(n_fits, 1) * n_each)
         across = None
         if block.cases.squared is not None:
             across = block.cases.squared[:, test[:, np.newaxis], model.dates]
-        forecasts = new.forecasts
+        forecasts, in_common = new.forecasts, None
         if model.members:
             forecasts = weigh_cases(forecasts, model.members)
+        if isinstance(one.common, Timeline):
+            known_to_all = one.common.predictors
+            in_common = np.stack([known_to_all.predictors_at(t) for t in self._issued(new, test)])
         new = NewCases(
             forecasts.map(lambda part: _rows(part, shape)),
             replace(new.covariates, values=_rows(new.covariates.values, shape)),
             None if across is None else np.ascontiguousarray(across),
+            in_common,
         )
         numbers = np.broadcast_to(test, (len(served.observations), n_each))
         pool = model.fold.pooled
@@ -408,7 +443,8 @@ def _taken(choices: Mapping[int, Named], at: slice) -> dict[int, Named]:
 def _part(new: NewCases, at: tuple[slice, slice]) -> NewCases:
     """Select some forecasts of some locations."""
     across = None if new.across is None else new.across[at]
-    return NewCases(new.forecasts.take(at), new.covariates.take(at), across)
+    in_common = None if new.in_common is None else new.in_common[at]
+    return NewCases(new.forecasts.take(at), new.covariates.take(at), across, in_common)
 
 
 def _rows(array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:

@@ -200,7 +200,8 @@ def _advanced(
     packed = packed_fits(arrays, chunks)
     summed = fitted.state[f"{label}_{SUMMED}"].compute()
     ahead = joined[COVARIATE + AHEAD].compute()
-    ahead = ahead.max([d for d in ahead.dims if d in chunks.pool.dims])
+    pooled = [d for d in ahead.dims if d in chunks.pool.dims]
+    ahead = ahead.min(pooled) if bool((ahead < 0).any()) else ahead.max(pooled)
     said, fits, counts = [], [], []
     for at in chunks.each_location:
         of_here = {d: i for d, i in at.items() if d in ahead.dims}

@@ -381,5 +381,5 @@ class FitTask:
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False)]
-        self(**given, common={0: as_objects([records])})
-        return timelines(records, [True])
+        common = {0: as_objects([records])}
+        return timelines(records, [True], lambda: self(**given, common=common))

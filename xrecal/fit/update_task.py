@@ -235,8 +235,8 @@ def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | No
     from xrecal.arrays.online.common import Record, timelines
 
     records = [Record(with_known=True)]
-    task(**given, common={0: as_objects([records])})
-    return timelines(records, [True])
+    common = {0: as_objects([records])}
+    return timelines(records, [True], lambda: task(**given, common=common))
 
 
 def joined_values(

@@ -29,8 +29,9 @@ year that has passed. The second is this share in a year of 365 days: it gives a
 same value in every year."""
 
 AHEAD = "days_ahead"
-"""Name of the covariate with the days from start to valid time. It shows an ``OnlinePool`` when a
-forecast verifies; recalibrated distributions do not depend on it."""
+"""Name of the covariate with the days from start to valid time, negative if labels are valid times.
+It shows an ``OnlinePool`` when a forecast verifies; recalibrated distributions do not depend on
+it."""
 
 
 def read_covariates(
@@ -153,13 +154,15 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     """Return the days from start to valid time of each forecast, over its cases and leads.
 
     The days come from a coordinate ``valid_time``, from starts and leads, or from leads alone. A
-    single lead may be a scalar coordinate. The days are 0 if labels do not give them.
+    single lead may be a scalar coordinate. The days are negative if labels are valid times, and 0
+    if labels do not give the days.
     """
     roles, whole = form.roles, form.roles.obj
     ahead = _days_to_valid_times(form, dim)
     leads = roles.leads_beside(dim) or roles.single_leads
     if ahead is None and leads:
         ahead = _days_of_leads(whole, leads[0])
+        ahead = None if ahead is None else -ahead
     if ahead is None or not bool(np.isfinite(ahead).all()):
         ahead = xr.DataArray(0.0)
     if dim in whole.dims and dim not in ahead.dims:

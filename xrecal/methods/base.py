@@ -141,9 +141,9 @@ class Cases:
     shared: SharedFits | None = None
     """Shared fits of a pool's component; None if no component has a shared fit."""
     common: Record | Timeline | None = None
-    """Regrets of an online pool's experts. In a first pass over a sample of the places, this is the
-    record that collects the regrets. Later, the attribute has the common regrets that the first
-    pass found."""
+    """What places of an online pool have in common. In a first pass over a sample of the places,
+    this is the record that collects predictors of errors and regrets of experts. Later, the
+    attribute has the means over places that the first pass found."""
     foretold: npt.NDArray[Any] | None = None
     """(L,) objects with the results of :meth:`Method.foretell_locations`, if known already."""
     mean: FloatArray | None = None
@@ -210,10 +210,15 @@ class NewCases:
     across: FloatArray | None = None
     """(L, T, n) squared energy distances between new forecasts and forecasts of n past cases, if
     known already."""
+    in_common: FloatArray | None = None
+    """(L, T, 3) predictors of errors that places have in common, for an online pool; None if there
+    are none."""
 
     def take(self, block: slice | IntArray) -> NewCases:
         """Return the forecasts of some of the locations."""
-        return NewCases(self.forecasts.take(block), self.covariates.take((block,)))
+        in_common = None if self.in_common is None else self.in_common[block]
+        covariates = self.covariates.take((block,))
+        return NewCases(self.forecasts.take(block), covariates, in_common=in_common)
 
 
 class Variables(NamedTuple):
@@ -263,8 +268,8 @@ class Method(ABC):
     """True if the method learns from one case after another, so the order of cases matters."""
 
     in_common: ClassVar[tuple[str, ...]] = ()
-    """Names of parameters that contain common regrets. A first pass over a sample of the places
-    computes common regrets."""
+    """Names of parameters that contain what places have in common, such as common regrets. A first
+    pass over a sample of the places computes them. Such a method has :meth:`predictors_of_new`."""
 
     exchangeable: bool = True
     """True if members have no names and their order has no meaning."""
@@ -494,6 +499,10 @@ class Method(ABC):
         """
         issued = self.predict_locations(new, cases, fitted)
         return issued, self.novelty_locations(new, cases, fitted)
+
+    def predictors_of_new(self, new: NewCases, cases: Cases) -> FloatArray:
+        """Return standardised predictors of errors (L, T, 3), whose means places have in common."""
+        raise NotImplementedError
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Return the novelty (L, T) of forecasts, from 0 to 1; NaN if it is unknown."""

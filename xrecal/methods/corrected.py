@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, FitArrays
+from .base import Cases, FitArrays, NewCases, Parameter
+from .known import days_ahead, issue_times, verification_times
+
+if TYPE_CHECKING:
+    from xrecal.arrays.online.in_common import OfPlace
 
 REMEMBERED, USED = 500, 400
 """Number of errors per expert that the state stores, and number of errors that a correction uses.
@@ -23,6 +27,12 @@ CORRECTED = (MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT)
 """Labels of the corrected experts: the pool corrected in the mean, the pool corrected in mean and
 spread, and the recent CKME corrected in mean and spread."""
 
+KNOWN_IN_COMMON, LAST_IN_COMMON = "known_in_common", "last_in_common"
+"""Names of the parameters with predictors of errors that places have in common: those known at the
+issue of each stored error, and the last mean errors, which are the same at all places."""
+
+WHOSE, ERROR, SHARED, GROUP = "erring_expert", "remembered_error", "in_common", "erring_places"
+"""Names of the dimensions of stored errors, and of predictors that places have in common."""
 
 NONE = np.array([], np.int64)
 
@@ -38,28 +48,51 @@ class Errors(NamedTuple):
     earlier: IntArray
     """(n,) number of stored errors that were known when the forecast of each case was issued"""
     predictors: FloatArray
-    """(n, 3) predictors of each error; see :func:`predictors`"""
+    """(n, 8) predictors of each error: three of its own location, see :func:`predictors`, and those
+    that places have in common: two mean errors, and the means of the three predictors"""
 
     @classmethod
     def of(
         cls, fitted: FitArrays, cases: Cases, known: IntArray, others: IntArray = NONE
     ) -> tuple[Errors, FloatArray]:
-        """Return the stored errors of a location, and predictors (T, 3) for cases ``others``."""
+        """Return the stored errors of a location, and predictors (T, 8) for cases ``others``."""
         case = fitted["error_case"][0]
         there = case >= 0
         case = case[there].astype(np.int64)
         every = np.concatenate([case, others])
         own = predictors(cases, cases.as_new(every).forecasts, known[every])
+        common = [fitted[KNOWN_IN_COMMON][0][there], known_in_common(cases, others, known)]
+        own = np.column_stack([own, np.concatenate(common)])
         earlier, score = np.searchsorted(case, known[case]), fitted["error"][0][:, there]
         return cls(case, score, earlier, own[: case.size]), own[case.size :]
 
     def named(self) -> dict[str, FloatArray | IntArray]:
         """Return the errors as arrays (1, ...) of the state, padded to their stored sizes."""
+        from xrecal.arrays.online.corrections import N_OWN
+
         room = REMEMBERED - self.case.size
         return {
             "error_case": np.pad(self.case, (room, 0), constant_values=-1)[np.newaxis],
             "error": np.pad(self.score, ((0, 0), (room, 0)), constant_values=np.nan)[np.newaxis],
+            KNOWN_IN_COMMON: np.pad(
+                self.predictors[:, N_OWN:], ((room, 0), (0, 0)), constant_values=np.nan
+            )[np.newaxis],
         }
+
+    def at_issue(self, cases: Cases, new: NewCases, last: FloatArray) -> FloatArray:
+        """Return predictors (T, 8) for new forecasts (1, T), issued when all cases are known.
+
+        ``last`` (2,) has the last mean errors. They are left out if the newest stored error knew
+        none, as after an update of a single place: they are not of today then.
+        """
+        from xrecal.arrays.online.corrections import N_OWN
+
+        size = new.forecasts.loc.shape[1]
+        own = predictors(cases, new.forecasts, np.full(size, cases.observations.shape[1]))
+        stale = self.case.size > 0 and np.isnan(self.predictors[-1, N_OWN])
+        errors = np.tile(np.where(stale, np.nan, last), (size, 1))
+        others = np.full(own.shape, np.nan) if new.in_common is None else new.in_common[0]
+        return np.column_stack([own, errors, others])
 
     def plus(
         self,
@@ -71,7 +104,7 @@ class Errors(NamedTuple):
     ) -> Errors:
         """Return the stored errors and the errors of one more case.
 
-        ``said`` has J quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
+        ``said`` has J quantiles (1, J) of each expert for this case, and ``own`` (1, 8) has the
         predictors of errors in this case. ``known`` is the number of cases whose observations were
         known at the issue of this forecast.
         """
@@ -113,6 +146,73 @@ class Errors(NamedTuple):
             CORRECTED_POOL: corrected(said[POOL], of_pool, bounds),
             CORRECTED_RECENT: corrected(said[RECENT], of_recent, bounds),
         }
+
+
+def parameters_of_errors() -> dict[str, Parameter]:
+    """Return the parameters of the state from which corrections learn."""
+    from xrecal.arrays.online.in_common import N_COMMON, N_GROUPS
+
+    return {
+        "error": Parameter("normal scores of the last cases", dims={WHOSE: 2, ERROR: REMEMBERED}),
+        "error_case": Parameter(
+            "cases of these normal scores", dims={ERROR: REMEMBERED}, dtype=np.int32, of_slots=True
+        ),
+        KNOWN_IN_COMMON: Parameter(
+            "predictors that places have in common, at the issue of these cases",
+            dims={ERROR: REMEMBERED, SHARED: N_COMMON},
+        ),
+        LAST_IN_COMMON: Parameter(
+            "last standardised error of forecast means, mean over all places and over those with "
+            "the shortest lead",
+            dims={GROUP: N_GROUPS},
+            of_all_places=True,
+        ),
+    }
+
+
+def known_in_common(cases: Cases, which: IntArray, known: IntArray) -> FloatArray:
+    """Return the predictors in common (k, 5) at the issue of cases ``which`` (k,) of a location.
+
+    They are NaN without a first pass over places, or if no case was known at the issue.
+    """
+    from xrecal.arrays.online.in_common import N_COMMON, N_GROUPS
+
+    found = np.full((which.size, N_COMMON), np.nan)
+    common = None if cases.common is None else cases.common.predictors
+    if common is not None:
+        ahead, there = days_ahead(cases.covariates), known[which] > 0
+        times = verification_times(cases.axis, ahead)[known[which[there]] - 1]
+        found[there, :N_GROUPS] = common.errors_known_at(times)
+        found[:, N_GROUPS:] = common.predictors_at(issue_times(cases.axis, ahead)[which])
+    return found
+
+
+def of_place(cases: Cases, known: IntArray) -> OfPlace:
+    """Return the standardised errors and predictors of the cases of a location."""
+    from xrecal.arrays.online.in_common import OfPlace, standard_of
+
+    assert cases.forecasts is not None
+    ahead = days_ahead(cases.covariates)
+    (means,), _ = moments(cases.forecasts)
+    errors = (cases.observations[0] - means)[:, np.newaxis]
+    own = predictors(cases, cases.forecasts, known)
+    return OfPlace(
+        float(np.median(ahead)) if ahead.size else 0.0,
+        verification_times(cases.axis, ahead),
+        standard_of(errors).standardised(errors, np.arange(ahead.size))[:, 0],
+        issue_times(cases.axis, ahead),
+        standard_of(own).standardised(own, known),
+    )
+
+
+def standardised_predictors(cases: Cases, known: IntArray, new: Forecasts) -> FloatArray:
+    """Return standardised predictors (T, 3) of new forecasts (1, T), if all cases are known."""
+    from xrecal.arrays.online.in_common import standard_of
+
+    assert cases.forecasts is not None
+    every = np.full(new.loc.shape[1], cases.observations.shape[1])
+    standard = standard_of(predictors(cases, cases.forecasts, known))
+    return standard.standardised(predictors(cases, new, every), every)
 
 
 def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:

@@ -9,9 +9,12 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.splitting import ROUNDING, measure
+from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span
 from xrecal.typing import FloatArray, IntArray
+
+from .covariates import Covariates
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
@@ -22,7 +25,8 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     axis : CaseAxis
         Dates of n cases, in ascending order: all are issue dates, or all are valid times.
     ahead : array of float, shape (n,)
-        Number of days between the issue of each case and its valid time.
+        Number of days between the issue of each case and its valid time; negative if the dates are
+        valid times.
     delay : int or str
         Time from the valid time of an observation until it is known: a number of steps in time, or
         a length of time such as "2D".
@@ -39,12 +43,38 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     before = np.searchsorted(dates, dates, side="left")
     late = _late(span)
     if axis.days is not None:
-        # Cases may be labelled by start or by valid time.
-        verified = np.maximum.accumulate(dates + ahead + late) if n else dates
-        by_issue = np.searchsorted(verified, dates + ROUNDING, side="right")
-        by_valid = np.searchsorted(dates + late, dates - ahead + ROUNDING, side="right")
-        before = np.minimum(before, np.minimum(by_issue, by_valid))
+        verified, issued = verification_times(axis, ahead) + late, issue_times(axis, ahead)
+        before = np.minimum(before, np.searchsorted(verified, issued + ROUNDING, side="right"))
     return _steps_before(steps, before, span)
+
+
+def days_ahead(covariates: Covariates) -> FloatArray:
+    """Return the days between issue and valid time of each forecast (n,) of a location.
+
+    They are negative if labels are valid times.
+    """
+    ahead: FloatArray = covariates.values[0, :, covariates.names.index(AHEAD)]
+    return ahead
+
+
+def issue_times(axis: CaseAxis, ahead: FloatArray) -> FloatArray:
+    """Return the times (n,) of issue, in days, or in steps for cases without dates."""
+    if axis.days is None:
+        return axis.steps(ahead.size).astype(np.float64)
+    times: FloatArray = axis.days + np.minimum(ahead, 0.0)
+    return times
+
+
+def verification_times(axis: CaseAxis, ahead: FloatArray) -> FloatArray:
+    """Return the times (n,) at which the cases of a location verify, in ascending order.
+
+    Times are in days, or in steps for cases without dates, so times of different locations can be
+    compared. ``ahead`` is as for :func:`known_cases`.
+    """
+    if axis.days is None:
+        return axis.steps(ahead.size).astype(np.float64)
+    times: FloatArray = np.maximum.accumulate(axis.days + np.maximum(ahead, 0.0))
+    return times
 
 
 def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:

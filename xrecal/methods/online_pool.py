@@ -31,12 +31,13 @@ from .base import (
     equally_likely,
 )
 from .components import Arrays
-from .corrected import REMEMBERED, Errors, predictors
+from .corrected import LAST_IN_COMMON, Errors, parameters_of_errors, standardised_predictors
 from .experts import N_LEVELS, Experts
 from .known import first_due
 from .online_state import (
     COMMON,
     EARLIER,
+    IN_COMMON,
     NOTHING_SAID,
     OF_WEIGHTS,
     Fitting,
@@ -47,6 +48,7 @@ from .online_state import (
     earlier_choices,
     known_of,
     learning_settings,
+    predictors_recorded,
     quantiles_of_new,
     record_known,
     shaped_like,
@@ -68,10 +70,6 @@ last fit. The method refits slow experts only at intervals."""
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
 """Names of the dimensions of strategies (ways to weight experts), scores, experts, and levels."""
 
-WHOSE, ERROR = "erring_expert", "remembered_error"
-"""Names of the dimensions of stored errors. The pool learns corrections of experts from these
-errors."""
-
 
 @dataclass(frozen=True, repr=False)
 class OnlinePool(Settings):
@@ -84,7 +82,8 @@ class OnlinePool(Settings):
     of 250 errors with a half-life of 60 cases. Three more experts are the pool or this CKME,
     corrected for the expected error: the pool in mean and spread, this CKME in mean and spread, and
     the pool in the mean alone. A regression on the last 400 errors of the uncorrected expert
-    predicts the expected error.
+    predicts the expected error. With several places, this regression also uses means over all
+    places: of the last known errors, and of the differences between forecasts and last known cases.
 
     Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
     the experts' quantiles. If the variable has a bound, the probability of the bound is an average
@@ -103,7 +102,8 @@ class OnlinePool(Settings):
     strategies: one computes weights from half own and half common regrets, and the other computes
     weights from common regrets alone. If there are more than 64 places, a sample of 64 places,
     chosen by their labels, represents all places. An update of several places computes the common
-    regrets of these places. An update of a single place uses the latest stored common regrets.
+    regrets of these places. An update of a single place uses the latest stored common regrets, and
+    leaves out the means of errors and forecasts.
 
     If ``fit(..., pool=)`` pools more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
@@ -157,7 +157,7 @@ class OnlinePool(Settings):
     >>> model = hindcast[:40].recal.fit(observations, xrecal.OnlinePool())
     >>> model = model.update(hindcast[40:], observations)
     >>> model.crps(forecast, observations).mean().round(2).item()
-    0.34
+    0.33
     """
 
     methods: tuple[Method, ...] | None = None
@@ -174,7 +174,7 @@ class OnlinePool(Settings):
     settles_covariates = True
     has_own_bounds = True
     between: ClassVar[Between] = "linear"
-    in_common = (COMMON,)
+    in_common = IN_COMMON
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
@@ -292,10 +292,7 @@ class OnlinePool(Settings):
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
             "upper": Parameter("upper bound", True, within=ANY),
-            "error": Parameter(
-                "normal scores of the last cases", dims={WHOSE: 2, ERROR: REMEMBERED}
-            ),
-            "error_case": replace(last("cases of these normal scores"), dims={ERROR: REMEMBERED}),
+            **parameters_of_errors(),
             "last_learned": last("last case from which weights were learned"),
             "last_fitted": last("last case of the last fit of slow experts"),
             f"{FORMER}last_fitted": last(
@@ -416,11 +413,19 @@ class OnlinePool(Settings):
             if experts.shared is not None and shared is not None:
                 said[experts.shared.label] = shared[i]
             errors, _ = Errors.of(part, one, known_of(one, self.delay))
-            at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
+            at_issue = errors.at_issue(one, own, part[LAST_IN_COMMON][0])
             said |= errors.correct(said, at_issue, n, experts.limits(part))
             settings, common = learning_settings(experts, one, part), part[COMMON][0]
             members[i] = issue(state_of(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
+
+    def predictors_of_new(self, new: NewCases, cases: Cases) -> FloatArray:
+        """Return standardised predictors of errors (L, T, 3), whose means places have in common."""
+        found = []
+        for i, (one, _) in enumerate(each_place(cases, {})):
+            of = new.forecasts.take(slice(i, i + 1))
+            found.append(standardised_predictors(one, known_of(one, self.delay), of))
+        return np.stack(found)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Return novelty (L, T) from the linear pool, or else from the shared expert."""
@@ -438,6 +443,8 @@ class OnlinePool(Settings):
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
         """Fit locations without a fit, and update all others, starting from the state ``given``."""
+        if predictors_recorded(cases, self.delay):
+            return given | count_cases(cases, fitting.min_samples)
         parts, known = [], cases.foretold
         said = self.foretell_locations(cases, given) if known is None else known
         for i, (one, part) in enumerate(each_place(cases, given)):
@@ -472,11 +479,7 @@ class OnlinePool(Settings):
         if verified.size < min_samples:
             return blank
         known = known_of(cases, self.delay)
-        enough = (
-            warm_up_cases(cases, known_of(cases, self.delay), min_samples)
-            if together
-            else verified[:0]
-        )
+        enough = warm_up_cases(cases, known, min_samples) if together else verified[:0]
         if enough.size == 0:  # weights will be learned from later cases
             n_first = verified[-1] if together else verified[min_samples - 1]
             part = self._fitted_again(cases, blank, int(n_first), fitting)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.inputs.covariates import AHEAD
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Cases, FitArrays, Parameter
 from .components import Arrays
+from .corrected import LAST_IN_COMMON, of_place
 from .experts import N_LEVELS, RAW, Experts
-from .known import known_cases
+from .known import days_ahead, known_cases, verification_times
 
 if TYPE_CHECKING:
     from xrecal.arrays.online.state import Settings as Learning
@@ -34,6 +34,9 @@ EARLIER = "earlier:"
 
 COMMON = "common_regret"
 """Name of the parameter with the common regrets, which are the same at all places."""
+
+IN_COMMON = (COMMON, LAST_IN_COMMON)
+"""Names of the parameters that are the same at all places, in the order of ``Timeline.last``."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
 """Quantiles (1, J) that experts forecast, at J levels. An outer key has the position of a case and
@@ -104,12 +107,26 @@ def record_known(cases: Cases, part: FitArrays) -> None:
         cases.common.add(-np.inf, comparable(state_of(part)))
 
 
+def predictors_recorded(cases: Cases, delay: int | str) -> bool:
+    """Add all locations to a record that collects predictors; return whether there is one."""
+    from xrecal.arrays.online.common import Record
+
+    record = cases.common
+    if not isinstance(record, Record) or record.predictors is not None:
+        return False
+    for one, _ in each_place(cases, {}):
+        record.add_place(of_place(one, known_of(one, delay)))
+    return True
+
+
 def common_at_end(cases: Cases) -> Arrays:
-    """Return the last common regrets (1, ...) by name, or an empty dict if no first pass ran."""
+    """Return the last common regrets and mean errors (1, ...), or nothing if no first pass ran."""
     from xrecal.arrays.online.common import Timeline
 
     common = cases.common
-    return {COMMON: common.last[np.newaxis]} if isinstance(common, Timeline) else {}
+    if not isinstance(common, Timeline):
+        return {}
+    return {name: a[np.newaxis] for name, a in zip(IN_COMMON, common.last, strict=True)}
 
 
 def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) -> Arrays:
@@ -124,26 +141,7 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
     """Return, for each case of a location, how many cases had verified at its issue."""
-    return known_cases(cases.axis, _ahead(cases), delay)
-
-
-def verification_times(cases: Cases) -> FloatArray:
-    """Return the times (n,) at which the cases of a location verify, in ascending order.
-
-    Times are in days, or in steps for cases without dates, so times of different locations can be
-    compared.
-    """
-    ahead = _ahead(cases)
-    if cases.axis.days is None:
-        return cases.axis.steps(ahead.size).astype(np.float64)
-    times: FloatArray = np.maximum.accumulate(cases.axis.days + ahead)
-    return times
-
-
-def _ahead(cases: Cases) -> FloatArray:
-    """Return the number of days between issue and valid time of each case (n,) of a location."""
-    ahead: FloatArray = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
-    return ahead
+    return known_cases(cases.axis, days_ahead(cases.covariates), delay)
 
 
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
@@ -211,7 +209,7 @@ def weights_learned(
 
     settings, observed = learning_settings(experts, cases, part), cases.observations
     state = state_of(part)
-    times, common = verification_times(cases), cases.common
+    times, common = verification_times(cases.axis, days_ahead(cases.covariates)), cases.common
     if isinstance(common, Record):
         for t, case in enumerate(which):
             before = comparable(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -13,7 +14,7 @@ import xarray as xr
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.blockwise import work_on
-from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
+from xrecal.chunks.run import EACH, Inputs, Named, labelled, run, with_core_last
 from xrecal.fit.cases import (
     covariates_of,
     forecasts_of,
@@ -21,6 +22,7 @@ from xrecal.fit.cases import (
     kept_of,
     without_unseen,
 )
+from xrecal.fit.common_regrets import RANK, ranks_of_places
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable, dtype_of_members
 from xrecal.fit.replaced import status_of_forecasts, warn_of_replaced
 from xrecal.fit.select_fits import (
@@ -32,7 +34,7 @@ from xrecal.fit.select_fits import (
 )
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import NEW_MEMBER
-from xrecal.inputs.covariates import Given
+from xrecal.inputs.covariates import AHEAD, Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import paired_by_position
@@ -48,6 +50,9 @@ Missing: TypeAlias = Literal["refuse", "without"]
 SLOT = "xrecal_slot"
 """Dimension of the members of results in a task, the computation for one chunk. Members of
 forecasts have another dimension."""
+
+IN_COMMON, PREDICTOR = "xrecal_in_common", "xrecal_predictor"
+"""Name and dimension of the predictors of errors that places have in common, in a task."""
 
 BESIDE = {
     "novelty": {
@@ -123,7 +128,8 @@ class Recalibrated:
         if "beyond" in known:
             extras = [*extras, *record_of(self.fitted.observed)]
         task = PredictTask(self.fitted, reduction, known)
-        results = self._run(task, (*out, *({} for _ in known)), extras)
+        given = with_predictors_in_common(self, self.task_arguments(extras))
+        results = self._run(task, given, (*out, *({} for _ in known)))
         if self.beside is not None:
             found = zip(known, results[len(out) :], strict=True)
             self.beside.update({name: value.assign_attrs(BESIDE[name]) for name, value in found})
@@ -148,20 +154,21 @@ class Recalibrated:
 
     def novelty(self) -> xr.DataArray:
         """Novelty of each forecast."""
-        (novelty,) = self._run(PredictTask(self.fitted, None, ["novelty"]), ({},))
+        task = PredictTask(self.fitted, None, ["novelty"])
+        (novelty,) = self._run(task, self.task_arguments(), ({},))
         return novelty.assign_attrs(BESIDE["novelty"])
 
     def _run(
         self,
         task: PredictTask,
+        given: Inputs,
         out: Sequence[Mapping[Hashable, int]],
-        extras: Sequence[xr.DataArray] = (),
     ) -> tuple[xr.DataArray, ...]:
         """Run a task on each chunk."""
         dtype = self.form.loc.dtype
         results = run(
             task,
-            self.task_arguments(extras),
+            given,
             {i: ({EACH: 0, **new}, dtype) for i, new in enumerate(out)},
             what=work_on("the recalibration", self.form.name),
             each=self.each,
@@ -367,7 +374,67 @@ class PredictTask:
         known = covariates_of(values, self.periods, forecasts.loc[..., 0])
         kept = kept_of(state)
         periods = {name: p for name, p in self.periods.items() if name in kept.covariates}
-        return NewCases(forecasts, known), kept.cases(periods, self.axis)
+        new_cases = NewCases(forecasts, known, in_common=covariates.get(IN_COMMON))
+        return new_cases, kept.cases(periods, self.axis)
+
+
+class StandardiseTask(PredictTask):
+    """Task that standardises the predictors of errors (L, T, 3) of new forecasts.
+
+    Results are NaN outside a sample of places, which ``rank`` (L,) marks by numbers from 0.
+    """
+
+    def __init__(self, fitted: FittedVariable) -> None:
+        super().__init__(fitted, None)
+
+    def __call__(self, **given: Named) -> Named:
+        """Run the task on one chunk."""
+        from xrecal.arrays.online.corrections import N_OWN
+
+        (rank,) = given.pop(RANK).values()
+        first = next(iter(given["forecasts"].values()))
+        found, at = np.full((*first.shape[:2], N_OWN), np.nan), np.flatnonzero(rank >= 0)
+        if at.size:
+            state, new, known = (
+                {name: a[at] for name, a in given[group].items()}
+                for group in ("state", "forecasts", "covariates")
+            )
+            found[at] = self.method.predictors_of_new(*self._given(new, state, known))
+        return {0: found}
+
+
+def with_predictors_in_common(source: Recalibrated, given: Inputs) -> Inputs:
+    """Add the predictors of errors that places have in common to the inputs of a task.
+
+    These are means over a sample of the places of the forecast. The inputs stay as they are if the
+    method does not use such means, if there is a single place, if fits pool places or leads, or if
+    labels are valid times and leads differ, so that equal labels are not issued together.
+    """
+    from xrecal.arrays.online.corrections import N_OWN
+    from xrecal.arrays.online.in_common import FINEST
+
+    fitted, form = source.fitted, source.form
+    shape = [fitted.state.sizes[d] for d in fitted.locations]
+    if not fitted.method.in_common or math.prod(shape) < 2 or len(shared_dims(fitted)) > 1:
+        return given
+    ahead = labelled(given["covariates"][AHEAD][0])
+    if bool((ahead < 0).any()) and bool((ahead != ahead.min()).any()):
+        return given
+    ranks = ranks_of_places(given, form, fitted.locations, shape)
+    parts = {group: given[group] for group in ("state", "forecasts", "covariates")}
+    found = run(
+        StandardiseTask(fitted),
+        {**parts, RANK: {0: (ranks, ())}},
+        {0: ({EACH: 0, PREDICTOR: N_OWN}, np.float64)},
+        what=work_on("the first pass over places", form.name),
+        each=source.each,
+    )[0]
+    count = found.notnull().sum(fitted.locations)
+    total = (found.fillna(0.0) / FINEST).round().astype(np.int64).sum(fitted.locations)
+    means = (total / count.clip(min=1) * FINEST).where(count > 0)
+    loops = [*fitted.locations, *source.each]
+    covariates = {**given["covariates"], IN_COMMON: with_core_last(means, loops)}
+    return {**given, "covariates": covariates}
 
 
 def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:

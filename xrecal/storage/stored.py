@@ -25,7 +25,7 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 13
+SCHEMA = 14
 """Number of the layout of stored models. Increase it if the layout changes: xrecal refuses models
 of other layouts."""
 

@@ -144,21 +144,37 @@ def expected_corrections(errors, earlier, predictors, new, rate=0.2, ridge=50.0)
         return mean
 
     sizes = np.abs(errors) / np.sqrt(2 / np.pi) - 1
-    every = np.concatenate([np.reshape(predictors, (errors.size, 3)), new])
-    every = np.column_stack([within_reach(column, errors.size) for column in every.T])
+    every = np.concatenate([np.reshape(predictors, (errors.size, new.shape[1])), new])
+    own = np.column_stack([within_reach(column, errors.size) for column in every.T[:3]])
+    whole = np.column_stack([own, np.nan_to_num(every[:, 3:])])
     counts = [*earlier, *[errors.size] * len(new)]
     columns = []
-    for target, table, largest in ((errors, every, 1.0), (sizes, np.abs(every), 0.7)):
+    for target, table, largest in ((errors, whole, 1.0), (sizes, np.abs(own), 0.7)):
         recent = [mean_of_recent(target, count) for count in counts]
         table = np.column_stack([recent, table])
-        centre = np.where([False, True, True, True], table[: errors.size].mean(0), 0)
+        centre = table[: errors.size].mean(0)
+        centre[[0, *range(4, table.shape[1])]] = 0
         scale = np.sqrt(((table[: errors.size] - centre) ** 2).mean(0))
         table = np.where(scale > 0, (table - centre) / np.where(scale > 0, scale, 1), 0)
         table = table.clip(-3, 3)
-        past = table[: errors.size]
-        slopes = np.linalg.solve(past.T @ past + ridge * np.eye(4), past.T @ target)
-        columns.append((table[errors.size :] @ slopes).clip(-largest, largest))
+        penalty = np.r_[[ridge] * 4, [10.0] * (table.shape[1] - 4)]
+        found, evidence = zip(
+            *(regressed(table[:, :k], target, penalty[:k]) for k in {4, table.shape[1]}),
+            strict=True,
+        )
+        weights = np.exp(np.array(evidence) - max(evidence))
+        expected = np.average(found, axis=0, weights=weights)
+        columns.append(expected.clip(-largest, largest))
     return np.stack(columns, axis=-1)
+
+
+def regressed(table, target, penalty):
+    """Expected values of later rows by a ridge regression on the first, and its log evidence."""
+    past, square = table[: target.size], np.mean(target**2)
+    matrix, moment = past.T @ past + np.diag(penalty), past.T @ target
+    slopes = np.linalg.solve(matrix, moment)
+    evidence = moment @ slopes / square + np.log(penalty).sum() - np.linalg.slogdet(matrix)[1]
+    return table[target.size :] @ slopes, evidence / 2
 
 
 def within_reach(column, n):

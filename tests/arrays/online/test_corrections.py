@@ -16,9 +16,9 @@ BY_ONE = 0.7
 """By which a wild predictor of a hundred moves a correction at most."""
 
 
-def past(seed=0, n=60, lag=3, n_new=4):
+def past(seed=0, n=60, lag=3, n_new=4, n_common=0):
     rng = np.random.default_rng(seed)
-    predictors = rng.normal(size=(n + n_new, 3))
+    predictors = rng.normal(size=(n + n_new, 3 + n_common))
     predictors[:, 2] = rng.gamma(2.0, size=n + n_new)
     earlier = np.maximum(np.arange(n) - lag, 0)
     return rng.normal(size=n), earlier, predictors[:n], predictors[n:]
@@ -55,6 +55,21 @@ def test_corrections_are_those_of_regressions_written_out(n, lag, wild):
         np.testing.assert_array_equal(found, 0)
         return
     np.testing.assert_allclose(found, expected_corrections(errors, earlier, predictors, new))
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.2, 1.0])
+def test_what_places_have_in_common_counts_by_its_evidence(strength):
+    errors, earlier, predictors, new = past(7, 400, n_common=5)
+    errors = errors + strength * predictors[:, 4]
+    predictors[::9, 3] = np.nan
+    found = corrections(errors, earlier, predictors, new)
+    np.testing.assert_allclose(found, expected_corrections(errors, earlier, predictors, new))
+    alone = corrections(errors, earlier, predictors[:, :3], new[:, :3])
+    np.testing.assert_array_equal(found[:, 1], alone[:, 1])
+    if strength == 0.0:
+        np.testing.assert_allclose(found, alone, atol=0.05)
+    unknown = [np.column_stack([a[:, :3], np.full((len(a), 5), np.nan)]) for a in (predictors, new)]
+    np.testing.assert_allclose(corrections(errors, earlier, *unknown), alone)
 
 
 def test_a_regression_is_the_ridge_regression_of_a_library():

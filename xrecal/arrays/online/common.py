@@ -8,7 +8,7 @@ The sums over locations are sums of integers, so they do not depend on the order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +16,8 @@ import numpy as np
 from xrecal.arrays.compiled import Floats4, IndexMatrix
 from xrecal.typing import FloatArray, IntArray
 
+from .in_common import FINEST, InCommon, OfPlace, in_common
 from .state import State
-
-FINEST = 2.0**-32
-"""Unit of integer regrets; in this unit, 64-bit sums over a million locations are exact."""
 
 
 class Common(NamedTuple):
@@ -33,13 +31,14 @@ class Common(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """Common regrets, which are means over all locations, at successive times."""
+    """What the locations have in common at successive times: regrets and predictors of errors."""
 
     times: FloatArray
     """(M,) ascending times at which cases verified"""
     regrets: FloatArray
     """(M + 1, S, K, J) common regrets before the first time, and after each time; NaN as long as no
     location has regrets"""
+    predictors: InCommon
 
     def before(self, times: FloatArray) -> Common:
         """Return common regrets for n cases of one location that verify at ``times`` (n,).
@@ -49,9 +48,9 @@ class Timeline(NamedTuple):
         return Common(self.regrets, np.searchsorted(self.times, times, side="left")[np.newaxis])
 
     @property
-    def last(self) -> FloatArray:
-        """Return the common regrets (S, K, J) after all times."""
-        return np.asarray(self.regrets[-1])
+    def last(self) -> tuple[FloatArray, FloatArray]:
+        """Return the common regrets (S, K, J) and the mean errors (2,) after all times."""
+        return np.asarray(self.regrets[-1]), self.predictors.last
 
 
 def none_common(state: State) -> FloatArray:
@@ -102,16 +101,33 @@ def comparable(state: State) -> Sum:
 
 
 class Record:
-    """Record of how the regrets of all locations change in one round.
+    """Record of the predictors of all locations, and of how their regrets change in one round.
 
     In a round, models learn verified cases, and then issue forecasts until the next round. The
-    first of the two computations makes this record.
+    first of the two computations makes this record. It visits all locations twice: for predictors
+    of errors and then, as the predictors in common are known, for regrets.
     """
 
     def __init__(self, *, with_known: bool) -> None:
         self.with_known = with_known
         """True if locations have regrets from before the round"""
+        self.predictors: InCommon | None = None
+        """Predictors in common; None as long as the record collects the predictors of locations"""
+        self._places: list[OfPlace] = []
+        self._new: list[tuple[FloatArray, FloatArray]] = []
         self._changes: dict[float, Sum] = {}
+
+    def add_place(self, of_place: OfPlace) -> None:
+        """Store the errors and predictors of a location."""
+        self._places.append(of_place)
+
+    def add_new(self, issued: FloatArray, predictors: FloatArray) -> None:
+        """Store times of issue (T,) and predictors (T, 3) of forecasts that are not verified."""
+        self._new.append((issued, predictors))
+
+    def close_predictors(self) -> None:
+        """Compute what the predictors of all locations have in common."""
+        self.predictors = in_common(self._places, self._new)
 
     def add(self, time: float, change: Sum) -> None:
         """Store how the regrets of a location change at the time ``time``.
@@ -121,7 +137,7 @@ class Record:
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 
     def timeline(self, start: Sum | None) -> tuple[Timeline | None, Sum | None]:
-        """Return the common regrets during the round, and the sum of regrets at the end.
+        """Return what is in common during the round, and the sum of regrets at the end.
 
         ``start`` is the sum of regrets before the round, if it is known. Both results are None if
         ``start`` is None and no location has a case.
@@ -136,15 +152,23 @@ class Record:
             sums.insert(0, Sum(np.zeros_like(sums[0].total), 0))
         after = [time for time in times if np.isfinite(time)]
         regrets = np.stack([one.mean for one in sums[len(sums) - len(after) - 1 :]])
-        return Timeline(np.array(after), regrets), sums[-1]
+        assert self.predictors is not None
+        return Timeline(np.array(after), regrets, self.predictors), sums[-1]
 
 
-def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
+def timelines(
+    records: Sequence[Record], begins: Sequence[bool], visit: Callable[[], object]
+) -> list[Timeline | None]:
     """Return the timelines of successive rounds.
 
     If ``begins`` is True for a round, the round has no regrets at its start. Any other round starts
-    with the regrets at the end of the previous round.
+    with the regrets at the end of the previous round. ``visit`` runs all rounds at all locations,
+    which first add their predictors to the records, and then their regrets.
     """
+    visit()
+    for record in records:
+        record.close_predictors()
+    visit()
     found, end = [], None
     for record, anew in zip(records, begins, strict=True):
         one, end = record.timeline(None if anew else end)

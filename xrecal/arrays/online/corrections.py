@@ -22,11 +22,15 @@ from xrecal.arrays.baselines.robust import EDGE, cut
 from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
+N_OWN = 3
+"""Number of predictors that come from the forecast and from its own location."""
+
 RATE = 0.2
 """Weight that a new error gets when it updates the mean of recent errors."""
 
-RIDGE = 50.0
-"""Number of artificial cases without error from which a regression starts."""
+RIDGE, COMMON_RIDGE = 50.0, 10.0
+"""Numbers of artificial cases without error from which the regressions start: for the predictors of
+the own location, and for those that places have in common."""
 
 LARGEST = 3.0
 """The regressions limit standardised predictors to this number of standard deviations."""
@@ -34,6 +38,9 @@ LARGEST = 3.0
 LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
 """Largest shift of a forecast, as a normal score, and largest change of its spread, as a
 logarithm."""
+
+LIMIT = 500.0
+"""Largest difference of log evidences, so that exponentials stay finite."""
 
 TAIL = 0.07
 """A straight line continues a forecast beyond its outermost level. The line passes through the
@@ -86,17 +93,20 @@ def corrections(
     earlier : array_like of int, shape (n,)
         For each past forecast, the number k of errors that were known when it was issued. These are
         the first k errors in ``errors``.
-    predictors : array of float, shape (n, 3)
-        Three predictors for each past forecast, in the unit of the variable: its mean minus the
-        last known observation, its mean minus the mean of the earlier forecast of this observation,
-        and its standard deviation.
-    new : array of float, shape (T, 3)
-        The three predictors for each new forecast. When the new forecasts are issued, all past
+    predictors : array of float, shape (n, 3 + G)
+        Predictors for each past forecast. The first three are in the unit of the variable: its mean
+        minus the last known observation, its mean minus the mean of the earlier forecast of this
+        observation, and its standard deviation. The last G are those that places have in common,
+        known at its issue, from :mod:`xrecal.arrays.online.in_common`; NaN, if unknown, counts as
+        0.
+    new : array of float, shape (T, 3 + G)
+        The same predictors for each new forecast. When the new forecasts are issued, all past
         errors are known.
     rate : float
         Weight :math:`\lambda` of a new error in the mean of recent errors, in (0, 1].
     ridge : float
-        Ridge of the regressions, above 0: number of artificial cases without error.
+        Ridge of the regressions for the predictors of the own location, above 0: number of
+        artificial cases without error.
 
     Returns
     -------
@@ -104,27 +114,31 @@ def corrections(
         For each new forecast, the expected error, within ±1, and the expected size of the error,
         within ±0.7. The size is the absolute error, divided by :math:`\sqrt{2 / \pi}`, minus 1; it
         is 0 on average for calibrated forecasts. :func:`corrected` uses the size as the logarithm
-        of a factor for the spread. Both numbers are 0 without past errors, and NaN if a predictor
-        is NaN.
+        of a factor for the spread. Both numbers are 0 without past errors, and NaN if one of the
+        first three predictors is NaN.
 
     Notes
     -----
     Each error z updates the mean m of recent errors: :math:`m \leftarrow m + \lambda (z - m)`. In
     the same way, the size :math:`|z| / \sqrt{2 / \pi} - 1` updates the mean of recent sizes. The
-    regression of errors uses the mean of recent errors and the three predictors. The regression of
-    sizes uses the mean of recent sizes, the absolute values of the first two predictors, and the
-    third predictor. The function limits predictors to 8 typical deviations from the median of past
-    values. Then it subtracts from each of the three predictors its mean over the past forecasts; it
-    does not centre the mean of recent errors or sizes. It divides all inputs of a regression by
-    their root mean square, and limits the results to ±3. The time is O(n + T).
+    expected error is a mean of two regressions: one on the mean of recent errors and the first
+    three predictors, and one on all predictors, with ridge 10 for the last G. Their weights are
+    proportional to their evidence: the probability of the past errors if coefficients are normal
+    with variances that follow from the ridge. The regression of sizes uses the mean of recent
+    sizes, the absolute values of the first two predictors, and the third predictor. The function
+    limits the first three predictors to 8 typical deviations from the median of past values, and
+    subtracts from each its mean over the past forecasts. It does not centre the mean of recent
+    errors or sizes, nor what places have in common. It divides all inputs of a regression by their
+    root mean square, and limits the results to ±3. The time is O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
         np.ascontiguousarray(earlier, np.int64),
     )
     every = np.concatenate([predictors, new], dtype=np.float64)
-    for column in every.T:
+    for column in every.T[:N_OWN]:
         column[:] = cut(column, column[: scores.size], EDGE)
+    every[:, N_OWN:] = np.nan_to_num(every[:, N_OWN:])
     out = np.empty((new.shape[0], 2))
     _fill_corrections(scores, known, every, rate, ridge, out)
     return out
@@ -174,13 +188,12 @@ def _fill_corrections(
     n, n_all = errors.size, predictors.shape[0]
     sizes = np.abs(errors) / MEAN_SIZE - 1.0
     mean_error, mean_size = _recent(errors, rate), _recent(sizes, rate)
-    signed, unsigned = np.empty((n_all, 4)), np.empty((n_all, 4))
+    signed, unsigned = np.empty((n_all, 1 + predictors.shape[1])), np.empty((n_all, 1 + N_OWN))
+    signed[:, 1:] = predictors
+    unsigned[:, 1:] = np.abs(predictors[:, :N_OWN])
     for i in range(n_all):
         known = earlier[i] if i < n else n
         signed[i, 0], unsigned[i, 0] = mean_error[known], mean_size[known]
-        for p in range(3):
-            signed[i, p + 1] = predictors[i, p]
-            unsigned[i, p + 1] = abs(signed[i, p + 1])
     _fill_expected(signed, errors, ridge, LARGEST_SHIFT, out[:, 0])
     _fill_expected(unsigned, sizes, ridge, LARGEST_STRETCH, out[:, 1])
 
@@ -196,14 +209,22 @@ def _recent(values: Any, rate: float) -> Any:
 
 @inner
 def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: Any) -> None:
-    """Compute expected values (T,) of new cases by a regression on n past cases.
+    """Compute expected values (T,) of new cases by regressions on n past cases.
 
     ``table`` (n + T, p) has the predictors of past and new cases; ``target`` (n,) has the values of
-    the past cases.
+    the past cases. One regression uses the columns of the own place alone, another all columns. The
+    result is their mean, with weights by their evidence.
     """
-    n = target.size
+    n, n_own = target.size, N_OWN + 1
     _standardise(table, n)
-    coefficients = _ridge_regression(table, target, ridge)
+    own, evidence = _ridge_regression(table[:, :n_own], target, ridge)
+    coefficients = np.zeros(table.shape[1])
+    coefficients[:n_own] = own
+    if table.shape[1] > n_own:
+        whole, other = _ridge_regression(table, target, ridge)
+        share = 1.0 / (1.0 + math.exp(min(max(evidence - other, -LIMIT), LIMIT)))
+        for p in range(coefficients.size):
+            coefficients[p] += share * (whole[p] - coefficients[p])
     for t in range(out.size):
         expected = 0.0
         for p in range(table.shape[1]):
@@ -219,14 +240,14 @@ def _within(value: float, low: float, high: float) -> float:
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Centre all columns except column 0, and divide each column by its root mean square.
+    """Centre columns 1 to ``N_OWN``, and divide each column by its root mean square.
 
     The means and root mean squares are over the first n rows. The function limits the results to
     ±3.
     """
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0
-        if p > 0:
+        if 0 < p <= N_OWN:
             for i in range(n):
                 centre += table[i, p] / n
         for i in range(n):
@@ -241,10 +262,15 @@ def _standardise(table: Any, n: int) -> None:
 def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
     """Return coefficients (p,) of the ridge regression of a target (n,) on the first n rows.
 
-    The rows of ``table`` have p columns; the regression has no constant.
+    The rows of ``table`` have p columns; the regression has no constant. The second result is the
+    log evidence of the regression, relative to a regression without predictors: coefficients are
+    a priori normal, with variances that follow from the ridge.
     """
     n_columns = table.shape[1]
     matrix, found = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+    evidence, square = 0.0, 0.0
+    for i in range(target.size):
+        square += target[i] ** 2 / target.size
     for p in range(n_columns):
         for i in range(target.size):
             found[p] += table[i, p] * target[i]
@@ -252,8 +278,13 @@ def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
             for i in range(target.size):
                 matrix[p, q] += table[i, p] * table[i, q]
             matrix[q, p] = matrix[p, q]
-        matrix[p, p] += ridge
+        penalty = ridge if p <= N_OWN else COMMON_RIDGE
+        matrix[p, p] += penalty
+        evidence += 0.5 * math.log(penalty)
     for p in range(n_columns):  # elimination; with a ridge no pivot is near zero
+        evidence -= 0.5 * math.log(matrix[p, p])
+        if square > 0.0:
+            evidence += 0.5 * found[p] ** 2 / matrix[p, p] / square
         for q in range(p + 1, n_columns):
             factor = matrix[q, p] / matrix[p, p]
             found[q] -= factor * found[p]
@@ -263,7 +294,7 @@ def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
         for q in range(p + 1, n_columns):
             found[p] -= matrix[p, q] * found[q]
         found[p] /= matrix[p, p]
-    return found
+    return found, evidence
 
 
 @kernel
