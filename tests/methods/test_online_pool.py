@@ -14,7 +14,7 @@ from xrecal.arrays.distributions.forms import find_bounds
 from xrecal.arrays.online.aggregation import issue, learn, mean_weights
 from xrecal.arrays.online.state import empty_state, prior_weights, settings_of
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods import corrected, online_pool
+from xrecal.methods import corrected
 from xrecal.methods.experts import HALF_LIFE, LEVELS, MEMORY
 from xrecal.methods.known import known_cases
 
@@ -200,8 +200,7 @@ def test_thirty_days_at_once_are_thirty_updates():
 
 
 def test_only_the_last_errors_are_remembered(monkeypatch):
-    for place in (corrected, online_pool):
-        monkeypatch.setattr(place, "REMEMBERED", 18)
+    monkeypatch.setattr(corrected, "REMEMBERED", 18)
     monkeypatch.setattr(corrected, "USED", 12)
     xrecal.OnlinePool.parameters.cache_clear()
     try:

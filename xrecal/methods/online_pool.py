@@ -103,7 +103,8 @@ class OnlinePool(Settings):
     weights from common regrets alone. If there are more than 64 places, a sample of 64 places,
     chosen by their labels, represents all places. An update of several places computes the common
     regrets of these places. An update of a single place uses the latest stored common regrets, and
-    leaves out the means of errors and forecasts.
+    leaves out the means of errors and forecasts. Forecasts use means over the places of their call,
+    so a call for all places can differ a little from calls for some of them.
 
     If ``fit(..., pool=)`` pools more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
