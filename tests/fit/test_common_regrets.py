@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import xrecal
+from tests.arrays.online.test_in_common import expected_standard
 from tests.marks import forbid_compute
 from tests.methods.test_online_pool import METHOD, SMALL, N, assert_same_state, fit, stream
 from xrecal.arrays.online.state import FORGETTING
@@ -68,50 +69,37 @@ def test_places_that_learn_alone_know_no_errors_of_others():
     np.testing.assert_array_equal(score[:-1], np.tile(score[:n], 3))
 
 
-def standard(values):
-    """Centre and size of values before each of them, and after all."""
-    found, centre, size = [], 0.0, 0.0
-    for k, value in enumerate([*values, np.nan]):
-        found.append((centre, size if k >= 10 else np.nan))
-        gap = value - centre
-        gap = gap if k < 10 else np.clip(gap, -3 * size, 3 * size)
-        centre += max(0.01, 1 / (k + 1)) * gap
-        if k:
-            size += max(0.01, 1 / k) * (abs(gap) / np.sqrt(2 / np.pi) - size)
-    return np.array(found)
-
-
 def in_units(values, earlier):
     """Values in sizes of what came before, around its mean."""
-    centre, size = earlier.T
+    centre, size = earlier
     return ((values - centre) / size).clip(-3, 3)
 
 
 def own_predictors(forecasts, observed, known):
     """Departure, change and spread of each forecast of a place, from the last known case."""
     means, last = forecasts.mean(-1), np.array(known) - 1
-    departure = np.where(last >= 0, means - observed[last], 0)
-    change = np.where(last >= 0, means - means[last], 0)
+    departure = np.where(last >= 0, means - observed[last], np.nan)
+    change = np.where(last >= 0, means - means[last], np.nan)
     return np.stack([departure, change, forecasts.std(-1)])
 
 
 def test_each_case_knows_what_places_have_in_common():
     whole = FORECASTS.transpose("place", "time", "member").values
     gaps = OBSERVED.transpose("place", "time").values - whole.mean(-1)
-    errors = np.mean([in_units(one, standard(one)[:-1]) for one in gaps], axis=0)
+    errors = np.mean([in_units(one, expected_standard(one)[:, :-1]) for one in gaps], axis=0)
     state = learned().state
-    np.testing.assert_allclose(state["last_in_common"], [errors[-1], np.nan], rtol=1e-8)
+    np.testing.assert_allclose(state["last_in_common"], [errors[-1], np.nan], rtol=1e-8, atol=1e-9)
     own = [
         own_predictors(one, observed, np.arange(N))
         for one, observed in zip(whole, OBSERVED.transpose("place", "time").values, strict=True)
     ]
-    each = [[in_units(p, standard(p)[:-1]) for p in place] for place in own]
+    each = [[in_units(p, expected_standard(p)[:, :-1]) for p in place] for place in own]
     expected = np.mean(each, axis=0).T
     for place in range(3):
         case = state["error_case"][place].values
         known = state["known_in_common"][place].values[case >= 0]
         case = case[case >= 0]
-        np.testing.assert_allclose(known[:, 0], errors[case - 1], rtol=1e-8)
+        np.testing.assert_allclose(known[:, 0], errors[case - 1], rtol=1e-8, atol=1e-9)
         assert np.isnan(known[:, 1]).all()  # all leads are equal
         np.testing.assert_allclose(known[:, 2:], expected[case], rtol=1e-7, atol=1e-9)
 
@@ -204,12 +192,16 @@ def test_a_place_finds_only_earlier_cases_of_others_in_its_warm_up():
         assert (other.state[name] != first.state[name]).any()
 
 
+def of_leads(dim, *leads):
+    """Forecasts of one place at some leads in days, over starts or valid times."""
+    one = FORECASTS.rename(time=dim).isel(place=0)
+    both = xr.concat([one + 0.3 * i for i in range(len(leads))], "lead")
+    label = xr.Variable("lead", [*leads], {"units": "days"})
+    return both.transpose(dim, "lead", ...).assign_coords(lead=label).assign_attrs(units="K")
+
+
 def test_positions_at_several_leads_share():
-    one = FORECASTS.rename(time="init").isel(place=0)
-    both = xr.concat([one, one + 0.3], "lead").transpose("init", "lead", ...)
-    label = xr.Variable("lead", [1, 4], {"units": "days"})
-    forecasts = both.assign_coords(lead=label).assign_attrs(units="K")
-    observed = OBSERVED.isel(place=0)
+    forecasts, observed = of_leads("init", 1, 4), OBSERVED.isel(place=0)
     model = forecasts[BEGIN].recal.fit(observed[BEGIN], METHOD)
     whole = model.update(forecasts[:60], observed[:60])
     daily = model
@@ -217,6 +209,63 @@ def test_positions_at_several_leads_share():
         daily = daily.update(forecasts[: day + 1], observed[: day + 1])
     assert_same_state(daily, whole)
     assert np.isfinite(whole.state["common_regret"]).all()
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_a_forecast_uses_what_its_case_is_said_to_have_known(late):
+    method = xrecal.OnlinePool(SMALL, refit=12, bounds=None, delay=f"{late}D")
+    forecasts, observed, said = of_leads("init", 1, 4)[::2], OBSERVED.isel(place=0), {}
+    model = forecasts[:25].recal.fit(observed[: 51 - late], method)
+    replay = forecasts[:30].recal.cross_validate(
+        observed, method, by="rolling", every=1, window=25, q=Q
+    )
+    for start in range(25, 30):
+        if start > 25:
+            model = model.update(forecasts[:start], observed[: 2 * start + 1 - late])
+        said[start] = model.state["last_in_common"].values
+        issued = model.quantile(forecasts[start : start + 1], Q).transpose(*replay.dims)
+        xr.testing.assert_allclose(issued, replay.isel(init=slice(start, start + 1)), rtol=1e-12)
+    state = model.update(forecasts, observed).state
+    for lead in range(2):
+        cases = state["error_case"][lead].values
+        for start, expected in said.items():
+            (known,) = state["known_in_common"][lead].values[cases == start]
+            np.testing.assert_array_equal(known[:2], expected)
+
+
+def test_a_place_that_starts_later_disturbs_no_day_before():
+    late = OBSERVED.copy()
+    late[:53, 2] = np.nan
+    model = fit(BEGIN, METHOD, FORECASTS, late)
+    whole, daily, replay = model.update(FORECASTS[LATER], late), model, replayed(observed=late)
+    for day in range(50, N):
+        now = slice(day, day + 1)
+        issued = daily.quantile(FORECASTS[now], Q).transpose("time", "place", "quantile")
+        np.testing.assert_allclose(replay[now, :2], issued[:, :2], rtol=1e-12)
+        daily = daily.update(FORECASTS[now], late)
+    assert_same_state(daily, whole)
+    never = replayed(observed=late.where(late["place"] != late["place"][2]))
+    np.testing.assert_array_equal(never[:53, :2], replay[:53, :2])
+
+
+def test_leads_of_equal_valid_times_share_nothing():
+    """A case of a short lead would tell long leads what they cannot know yet."""
+    forecasts, observed = of_leads("valid_time", 1, 4), OBSERVED.isel(place=0)
+    observed = observed.rename(time="valid_time")
+    marked = observed.copy()
+    marked[55] += 1000
+    with pytest.warns(UserWarning, match=r"'valid_time' are valid times.*label the cases by their"):
+        before, after = (
+            forecasts.recal.cross_validate(o, METHOD, by="rolling", every=1, window=50, q=Q)
+            for o in (observed, marked)
+        )
+    for lead, days in enumerate((1, 4)):
+        same = (before == after).isel(lead=lead).all("quantile").values[50:]
+        np.testing.assert_array_equal(same, np.arange(50, N) < 55 + days)
+    with pytest.warns(UserWarning, match="share no regrets"):
+        model = forecasts[BEGIN].recal.fit(observed, METHOD)
+    for name in ("common_regret", "last_in_common", "known_in_common"):
+        assert np.isnan(model.state[name]).all()
 
 
 def test_a_sample_stands_for_all(monkeypatch):

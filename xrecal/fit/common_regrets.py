@@ -31,6 +31,8 @@ from xrecal.chunks.run import (
     run,
     with_axes,
 )
+from xrecal.chunks.warnings import warn
+from xrecal.inputs.covariates import issued_together
 from xrecal.inputs.forms import Form
 from xrecal.inputs.place_order import order_of_places
 from xrecal.methods import Method
@@ -90,11 +92,19 @@ def with_common_regrets(
     -------
     tuple
         The inputs, and the parameters that all places share. There are no such parameters for a
-        single place, or if the method needs no common regrets.
+        single place, if the method needs no common regrets, or if forecasts with equal labels are
+        not issued at the same time.
     """
     along = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     shape = [along[d] for d in places]
     if not task.method.in_common or math.prod(shape) < 2:
+        return {**given}, {}
+    (dim,) = set(form.dims) - set(places)
+    if not issued_together(form, dim):
+        warn(
+            f"the labels of {dim!r} are valid times and the leads differ, so places and leads "
+            "share no regrets and no errors; label the cases by their start to share them"
+        )
         return {**given}, {}
     ranks = ranks_of_places(given, form, places, shape)
     parts = _parts_of_sample({RANK: {0: (ranks, ())}, **given}, places)
@@ -133,7 +143,8 @@ def ranks_of_places(
 ) -> xr.DataArray:
     """Return the rank of each place in the sample; -1 for places outside the sample.
 
-    The sample has the first places with observations, in the order of a hash of their labels.
+    The sample has all places if they are few, or else the first places with observations, in the
+    order of a hash of their labels.
     """
     order = order_of_places(form, places)
     observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
@@ -156,10 +167,11 @@ def ranks_of_places(
 def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
     """Return the rank of each place in the sample, or -1; ``there`` marks places with observations.
 
-    If no place has observations, the sample consists of the first places.
+    Without observations at any of many places, the sample consists of the first places.
     """
     in_order = there.ravel()[order]
-    first = order[in_order | ~in_order.any()][:SAMPLE]
+    every = there.size <= SAMPLE or not in_order.any()
+    first = order[in_order | every][:SAMPLE]
     ranks = np.full(there.size, -1)
     ranks[first] = np.arange(first.size)
     return ranks.reshape(there.shape)

@@ -170,6 +170,15 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     return ahead
 
 
+def issued_together(form: Form, dim: Hashable) -> bool:
+    """Return whether forecasts with equal labels are issued at the same time.
+
+    They are not if labels are valid times and leads differ.
+    """
+    ahead = days_ahead(form, dim)
+    return not bool((ahead < 0).any()) or bool((ahead == ahead.min()).all())
+
+
 def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
     """Return the days from starts to valid times; None unless both are dates.
 

@@ -11,7 +11,7 @@ from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Cases, FitArrays, NewCases, Parameter
-from .known import days_ahead, issue_times, verification_times
+from .known import days_ahead, issue_times, known_of, times_known, verification_times
 
 if TYPE_CHECKING:
     from xrecal.arrays.online.in_common import OfPlace
@@ -53,15 +53,15 @@ class Errors(NamedTuple):
 
     @classmethod
     def of(
-        cls, fitted: FitArrays, cases: Cases, known: IntArray, others: IntArray = NONE
+        cls, fitted: FitArrays, cases: Cases, delay: int | str, others: IntArray = NONE
     ) -> tuple[Errors, FloatArray]:
         """Return the stored errors of a location, and predictors (T, 8) for cases ``others``."""
-        case = fitted["error_case"][0]
+        known, case = known_of(cases, delay), fitted["error_case"][0]
         there = case >= 0
         case = case[there].astype(np.int64)
         every = np.concatenate([case, others])
         own = predictors(cases, cases.as_new(every).forecasts, known[every])
-        common = [fitted[KNOWN_IN_COMMON][0][there], known_in_common(cases, others, known)]
+        common = [fitted[KNOWN_IN_COMMON][0][there], known_in_common(cases, others, delay)]
         own = np.column_stack([own, np.concatenate(common)])
         earlier, score = np.searchsorted(case, known[case]), fitted["error"][0][:, there]
         return cls(case, score, earlier, own[: case.size]), own[case.size :]
@@ -170,52 +170,66 @@ def parameters_of_errors() -> dict[str, Parameter]:
     }
 
 
-def known_in_common(cases: Cases, which: IntArray, known: IntArray) -> FloatArray:
+def known_in_common(cases: Cases, which: IntArray, delay: int | str) -> FloatArray:
     """Return the predictors in common (k, 5) at the issue of cases ``which`` (k,) of a location.
 
-    They are NaN without a first pass over places, or if no case was known at the issue.
+    They are NaN without a first pass over places.
     """
     from xrecal.arrays.online.in_common import N_COMMON, N_GROUPS
 
     found = np.full((which.size, N_COMMON), np.nan)
     common = None if cases.common is None else cases.common.predictors
     if common is not None:
-        ahead, there = days_ahead(cases.covariates), known[which] > 0
-        times = verification_times(cases.axis, ahead)[known[which[there]] - 1]
-        found[there, :N_GROUPS] = common.errors_known_at(times)
+        ahead = days_ahead(cases.covariates)
+        times = times_known(cases.axis, ahead, delay)[which]
+        found[:, :N_GROUPS] = common.errors_known_at(times)
         found[:, N_GROUPS:] = common.predictors_at(issue_times(cases.axis, ahead)[which])
     return found
 
 
-def of_place(cases: Cases, known: IntArray) -> OfPlace:
+def of_place(cases: Cases, delay: int | str) -> OfPlace:
     """Return the standardised errors and predictors of the cases of a location."""
     from xrecal.arrays.online.in_common import OfPlace, standard_of
 
     assert cases.forecasts is not None
-    ahead = days_ahead(cases.covariates)
+    ahead, known = days_ahead(cases.covariates), known_of(cases, delay)
     (means,), _ = moments(cases.forecasts)
     errors = (cases.observations[0] - means)[:, np.newaxis]
-    own = predictors(cases, cases.forecasts, known)
+    own = predictors(cases, cases.forecasts, known, unknown=np.nan)
     return OfPlace(
         float(np.median(ahead)) if ahead.size else 0.0,
         verification_times(cases.axis, ahead),
         standard_of(errors).standardised(errors, np.arange(ahead.size))[:, 0],
         issue_times(cases.axis, ahead),
-        standard_of(own).standardised(own, known),
+        standard_of(own).standardised(own, last_observed(cases, known) + 1),
     )
 
 
-def standardised_predictors(cases: Cases, known: IntArray, new: Forecasts) -> FloatArray:
+def standardised_predictors(cases: Cases, new: Forecasts, delay: int | str) -> FloatArray:
     """Return standardised predictors (T, 3) of new forecasts (1, T), if all cases are known."""
     from xrecal.arrays.online.in_common import standard_of
 
     assert cases.forecasts is not None
-    every = np.full(new.loc.shape[1], cases.observations.shape[1])
-    standard = standard_of(predictors(cases, cases.forecasts, known))
-    return standard.standardised(predictors(cases, new, every), every)
+    known, every = known_of(cases, delay), np.full(new.loc.shape[1], cases.observations.shape[1])
+    standard = standard_of(predictors(cases, cases.forecasts, known, unknown=np.nan))
+    own = predictors(cases, new, every, unknown=np.nan)
+    return standard.standardised(own, last_observed(cases, every) + 1)
 
 
-def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:
+def last_observed(cases: Cases, known: IntArray) -> IntArray:
+    """Return the positions (T,) of the last observations among the first ``known`` (T,) cases.
+
+    They are -1 if there are none.
+    """
+    observed = cases.observations[0]
+    verified = np.where(np.isfinite(observed), np.arange(observed.size), -1)
+    positions: IntArray = np.append(np.maximum.accumulate(verified), -1)[known - 1]
+    return positions
+
+
+def predictors(
+    cases: Cases, forecasts: Forecasts, known: IntArray, *, unknown: float = 0.0
+) -> FloatArray:
     """Compute predictors of the errors of forecasts (1, T), from values known at their issue.
 
     ``known`` (T,) is the number of cases that are known at the issue of each forecast.
@@ -225,15 +239,13 @@ def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArra
     array of float64, shape (T, 3)
         Three numbers for each forecast. The first is the forecast mean minus the last known
         observation. The second is the forecast mean minus the mean of the earlier forecast of this
-        observation. Both are 0 if no observation is known. The third is the standard deviation of
-        the forecast.
+        observation. Both are ``unknown`` if no observation is known. The third is the standard
+        deviation of the forecast.
     """
     (means,), (variances,) = moments(forecasts)
-    observed = cases.observations[0]
-    verified = np.where(np.isfinite(observed), np.arange(observed.size), -1)
-    last = np.append(np.maximum.accumulate(verified), -1)[known - 1]  # -1 if none is known
+    last, observed = last_observed(cases, known), cases.observations[0]
     (means_then,), _ = moments(cases.as_new(last).forecasts)
     departure, change = (
-        np.where(last >= 0, means - then, 0.0) for then in (observed[last], means_then)
+        np.where(last >= 0, means - then, unknown) for then in (observed[last], means_then)
     )
     return np.stack([departure, change, np.sqrt(variances)], axis=-1)

@@ -14,6 +14,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span
 from xrecal.typing import FloatArray, IntArray
 
+from .base import Cases
 from .covariates import Covariates
 
 
@@ -48,6 +49,11 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     return _steps_before(steps, before, span)
 
 
+def known_of(cases: Cases, delay: int | str) -> IntArray:
+    """Return, for each case of a location, how many cases had verified at its issue."""
+    return known_cases(cases.axis, days_ahead(cases.covariates), delay)
+
+
 def days_ahead(covariates: Covariates) -> FloatArray:
     """Return the days between issue and valid time of each forecast (n,) of a location.
 
@@ -75,6 +81,21 @@ def verification_times(axis: CaseAxis, ahead: FloatArray) -> FloatArray:
         return axis.steps(ahead.size).astype(np.float64)
     times: FloatArray = np.maximum.accumulate(axis.days + np.maximum(ahead, 0.0))
     return times
+
+
+def times_known(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> FloatArray:
+    """Return, for each case, the time up to which observations are known when it is issued.
+
+    The observations may be of any location. The times (n,) compare with those of
+    :func:`verification_times`; the arguments are as for :func:`known_cases`. If labels do not give
+    the days to the valid time, so that ``ahead`` is 0, no case of the same date is known.
+    """
+    span, steps, issued = as_span(delay, "delay"), axis.steps(ahead.size), issue_times(axis, ahead)
+    issued = issued + np.where(ahead == 0.0, -ROUNDING, ROUNDING)
+    if not isinstance(span, int):
+        return issued - _late(span)
+    before = np.searchsorted(steps, steps - span, side="right") - 1
+    return np.where(before >= 0, issued[before], -np.inf)
 
 
 def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:

@@ -33,7 +33,7 @@ from .base import (
 from .components import Arrays
 from .corrected import LAST_IN_COMMON, Errors, parameters_of_errors, standardised_predictors
 from .experts import N_LEVELS, Experts
-from .known import first_due
+from .known import first_due, known_of
 from .online_state import (
     COMMON,
     EARLIER,
@@ -46,7 +46,6 @@ from .online_state import (
     common_at_end,
     each_place,
     earlier_choices,
-    known_of,
     learning_settings,
     predictors_recorded,
     quantiles_of_new,
@@ -102,9 +101,10 @@ class OnlinePool(Settings):
     strategies: one computes weights from half own and half common regrets, and the other computes
     weights from common regrets alone. If there are more than 64 places, a sample of 64 places,
     chosen by their labels, represents all places. An update of several places computes the common
-    regrets of these places. An update of a single place uses the latest stored common regrets, and
-    leaves out the means of errors and forecasts. Forecasts use means over the places of their call,
-    so a call for all places can differ a little from calls for some of them.
+    regrets and the mean errors of these places. An update of a single place uses the latest stored
+    common regrets, and no mean errors. The means of forecasts are over the places of a call, so a
+    call for all places can differ from calls for some of them. Places share nothing if labels are
+    valid times and leads differ; a warning says so.
 
     If ``fit(..., pool=)`` pools more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
@@ -413,7 +413,7 @@ class OnlinePool(Settings):
             own, one, part = new.take(at), cases.take(at), {n: a[at] for n, a in slow.items()}
             if experts.shared is not None and shared is not None:
                 said[experts.shared.label] = shared[i]
-            errors, _ = Errors.of(part, one, known_of(one, self.delay))
+            errors, _ = Errors.of(part, one, self.delay)
             at_issue = errors.at_issue(one, own, part[LAST_IN_COMMON][0])
             said |= errors.correct(said, at_issue, n, experts.limits(part))
             settings, common = learning_settings(experts, one, part), part[COMMON][0]
@@ -425,7 +425,7 @@ class OnlinePool(Settings):
         found = []
         for i, (one, _) in enumerate(each_place(cases, {})):
             of = new.forecasts.take(slice(i, i + 1))
-            found.append(standardised_predictors(one, known_of(one, self.delay), of))
+            found.append(standardised_predictors(one, of, self.delay))
         return np.stack(found)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
@@ -548,7 +548,7 @@ class OnlinePool(Settings):
     ) -> tuple[FloatArray, Errors]:
         """Return J quantiles (1, T, K, J) of K experts for T cases, and the errors to store."""
         experts, said = self.experts, []
-        errors, at_issue = Errors.of(part, cases, known, which)
+        errors, at_issue = Errors.of(part, cases, self.delay, which)
         slow = part, int(part["last_fitted"][0]) + 1
         former = (
             {n.removeprefix(FORMER): a for n, a in part.items() if n.startswith(FORMER)},

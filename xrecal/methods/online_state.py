@@ -15,7 +15,7 @@ from .base import Cases, FitArrays, Parameter
 from .components import Arrays
 from .corrected import LAST_IN_COMMON, of_place
 from .experts import N_LEVELS, RAW, Experts
-from .known import days_ahead, known_cases, verification_times
+from .known import days_ahead, known_of, verification_times
 
 if TYPE_CHECKING:
     from xrecal.arrays.online.state import Settings as Learning
@@ -115,7 +115,7 @@ def predictors_recorded(cases: Cases, delay: int | str) -> bool:
     if not isinstance(record, Record) or record.predictors is not None:
         return False
     for one, _ in each_place(cases, {}):
-        record.add_place(of_place(one, known_of(one, delay)))
+        record.add_place(of_place(one, delay))
     return True
 
 
@@ -137,11 +137,6 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
         unknown = np.nan if parameter.dtype is np.float64 and name not in OF_WEIGHTS else 0
         blank[name] = np.full(shape, -1 if parameter.of_slots else unknown, parameter.dtype)
     return blank
-
-
-def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """Return, for each case of a location, how many cases had verified at its issue."""
-    return known_cases(cases.axis, days_ahead(cases.covariates), delay)
 
 
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:

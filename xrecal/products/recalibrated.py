@@ -14,7 +14,7 @@ import xarray as xr
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.blockwise import work_on
-from xrecal.chunks.run import EACH, Inputs, Named, labelled, run, with_core_last
+from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
 from xrecal.fit.cases import (
     covariates_of,
     forecasts_of,
@@ -34,7 +34,7 @@ from xrecal.fit.select_fits import (
 )
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import NEW_MEMBER
-from xrecal.inputs.covariates import AHEAD, Given
+from xrecal.inputs.covariates import Given, issued_together
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import paired_by_position
@@ -415,10 +415,8 @@ def with_predictors_in_common(source: Recalibrated, given: Inputs) -> Inputs:
 
     fitted, form = source.fitted, source.form
     shape = [fitted.state.sizes[d] for d in fitted.locations]
-    if not fitted.method.in_common or math.prod(shape) < 2 or len(shared_dims(fitted)) > 1:
-        return given
-    ahead = labelled(given["covariates"][AHEAD][0])
-    if bool((ahead < 0).any()) and bool((ahead != ahead.min()).any()):
+    alone = not fitted.method.in_common or math.prod(shape) < 2 or len(shared_dims(fitted)) > 1
+    if alone or not issued_together(form, fitted.dim):
         return given
     ranks = ranks_of_places(given, form, fitted.locations, shape)
     parts = {group: given[group] for group in ("state", "forecasts", "covariates")}

@@ -28,11 +28,18 @@ N_GROUPS = 2
 N_COMMON = N_GROUPS + N_OWN
 """Number of predictors that places have in common."""
 
-RATE = 0.01
-"""Least weight that a new number gets when it updates the mean and the size of earlier numbers."""
+LEAST_RATE = 0.01
+"""Least weight of a new number when it updates the centre and the size of earlier numbers."""
+
+MEDIAN_SIZE = 0.6744897501960817
+"""Median absolute value of a standard normal distribution."""
 
 FEWEST = 10
 """A number is standardised only if a place has at least this many earlier numbers."""
+
+LASTS = 10.0
+"""If a place has no new error for this many times the interval between its last two cases, its last
+error no longer counts."""
 
 
 class OfPlace(NamedTuple):
@@ -113,14 +120,17 @@ def standard_of(values: FloatArray) -> Standard:
     Returns
     -------
     Standard
-        Centres and sizes. Sizes are NaN before the tenth number.
+        Centres and sizes. Both are NaN before the tenth number.
 
     Notes
     -----
-    The k-th number x changes the centre c by :math:`\lambda g` and the size s by
+    The first centre c is the median of the first ten numbers. The first size s is their median
+    distance from c, divided by the median distance of standard normal numbers. If this is 0, s is
+    their mean distance from c, divided by that of standard normal numbers, :math:`\sqrt{2 / \pi}`.
+    Then the k-th number x changes c by :math:`\lambda g`, and s by
     :math:`\lambda (|g| / \sqrt{2 / \pi} - s)`, where :math:`\lambda = \max(0.01, 1 / k)`, and g is
-    the gap x - c. From the tenth number on, the gap is limited to ±3 s, so a spike changes both
-    only a little. The time is O(n p).
+    the gap x - c. If s is above 0, the gap is limited to ±3 s, so a spike changes both only a
+    little. The time is O(n p).
     """
     out = np.empty((2, values.shape[0] + 1, values.shape[1]))
     _fill_standard(np.ascontiguousarray(values, np.float64), out)
@@ -133,31 +143,32 @@ def in_common(
     """Compute mean errors after each time at which a case of a place verified, and mean predictors.
 
     ``new`` has the times of issue (T,) and the standardised predictors (T, 3) of forecasts of
-    places that are not verified. If labels are valid times and leads differ, forecasts of equal
-    labels are of different times, and mean predictors are left out. The time is O(N log N) for N
-    cases of all places.
+    places that are not verified. The last error of a place counts until the place has a new error,
+    or until it is too old, see ``LASTS``. The time is O(N log N) for N cases of all places.
     """
     ahead = {one.ahead for one in places}
     least = min((abs(a) for a in ahead), default=0.0)
-    known = [(one.verified, one.errors) for one in places]
-    short = [own for own, one in zip(known, places, strict=True) if abs(one.ahead) == least]
-    times = np.unique(np.concatenate([np.empty(0), *(t[np.isfinite(e)] for t, e in known)]))
-    errors = [_last_known(own, times) for own in (known, short if len(ahead) > 1 else [])]
+    short = [one for one in places if abs(one.ahead) == least] if len(ahead) > 1 else []
+    known = (one.verified[np.isfinite(one.errors)] for one in places)
+    times = np.unique(np.concatenate([np.empty(0), *known]))
+    errors = [_last_known(some, times) for some in (places, short)]
     issued = [(one.issued, one.predictors) for one in places] + [*new]
-    if len(ahead) > 1 and min(ahead) < 0:
-        issued = []
     return InCommon(times, np.stack(errors, axis=-1), *_means_at(issued))
 
 
-def _last_known(known: Sequence[tuple[FloatArray, FloatArray]], times: FloatArray) -> FloatArray:
+def _last_known(places: Sequence[OfPlace], times: FloatArray) -> FloatArray:
     """Return means (M + 1,), over places, of the last of their errors at M times."""
-    total, count = np.zeros((2, times.size + 1), np.int64)
-    for verified, errors in known:
-        there = np.isfinite(errors)
-        at = np.searchsorted(times, verified[there]) + 1
-        np.add.at(total, at, np.diff(_integers(errors[there]), prepend=0))
-        np.add.at(count, at[:1], 1)
-    return mean_of(np.cumsum(total), np.cumsum(count))
+    total, count = np.zeros((2, times.size + 2), np.int64)
+    for one in places:
+        there, interval = np.isfinite(one.errors), np.diff(one.verified, prepend=-np.inf)
+        verified, errors = one.verified[there], _integers(one.errors[there])
+        begin = np.searchsorted(times, verified) + 1
+        too_old = np.searchsorted(times, verified + LASTS * interval[there], side="right") + 1
+        end = np.minimum(np.append(begin[1:], times.size + 1), too_old)
+        for at, sign in ((begin, 1), (end, -1)):
+            np.add.at(total, at, sign * errors)
+            np.add.at(count, at, sign)
+    return _mean(np.cumsum(total)[:-1], np.cumsum(count)[:-1])
 
 
 def _means_at(issued: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
@@ -168,7 +179,7 @@ def _means_at(issued: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArr
     total, count = np.zeros((2, times.size, N_OWN), np.int64)
     np.add.at(total, at, _integers(np.nan_to_num(values)))
     np.add.at(count, at, np.isfinite(values).astype(np.int64))
-    return times, mean_of(total, count)
+    return times, _mean(total, count)
 
 
 def _integers(values: FloatArray) -> IntArray:
@@ -176,7 +187,7 @@ def _integers(values: FloatArray) -> IntArray:
     return units
 
 
-def mean_of(total: IntArray, count: IntArray) -> FloatArray:
+def _mean(total: IntArray, count: IntArray) -> FloatArray:
     """Return means from integer sums; NaN where the sum has no terms."""
     return np.where(count > 0, total / np.maximum(count, 1) * FINEST, np.nan)
 
@@ -184,15 +195,23 @@ def mean_of(total: IntArray, count: IntArray) -> FloatArray:
 @kernel
 def _fill_standard(values: Matrix, out: OutCube) -> None:
     for p in range(values.shape[1]):
-        centre, size, n = 0.0, 0.0, 0
+        centre, size, n, first = np.nan, np.nan, 0, np.empty(FEWEST)
         for i in range(values.shape[0] + 1):
-            out[0, i, p], out[1, i, p] = centre, size if n >= FEWEST else np.nan
+            out[0, i, p], out[1, i, p] = centre, size
             if i == values.shape[0] or np.isnan(values[i, p]):
                 continue
-            gap = values[i, p] - centre
-            if n >= FEWEST and size > 0.0:
-                gap = min(max(gap, -LARGEST * size), LARGEST * size)
             n += 1
-            centre += max(RATE, 1.0 / n) * gap
-            if n > 1:
-                size += max(RATE, 1.0 / (n - 1)) * (abs(gap) / MEAN_SIZE - size)
+            if n > FEWEST:
+                gap = values[i, p] - centre
+                if size > 0.0:
+                    gap = min(max(gap, -LARGEST * size), LARGEST * size)
+                rate = max(LEAST_RATE, 1.0 / n)
+                centre += rate * gap
+                size += rate * (abs(gap) / MEAN_SIZE - size)
+                continue
+            first[n - 1] = values[i, p]
+            if n == FEWEST:
+                centre = np.median(first)
+                size = np.median(np.abs(first - centre)) / MEDIAN_SIZE
+                if size == 0.0:
+                    size = float(np.mean(np.abs(first - centre))) / MEAN_SIZE
