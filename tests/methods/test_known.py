@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.known import case_that_knows_late, has_passed, known_cases
+from xrecal.methods.known import (
+    case_that_knows_late,
+    has_passed,
+    known_cases,
+    times_known,
+    verification_times,
+)
 
 
 def counted(days, ahead, delay):
@@ -31,6 +37,32 @@ def test_those_whose_valid_time_and_delay_are_not_after_the_start(days, ahead, s
     days, ahead = np.sort(days).astype(float), sign * np.array(ahead[: len(days)], float)
     found = known_cases(CaseAxis(days=days), ahead, f"{delay}D" if delay else 0)
     np.testing.assert_array_equal(found, counted(days, ahead, delay))
+
+
+def up_to(axis, ahead, delay):
+    """Cases that verify up to the time of which a place with the same dates and leads knows."""
+    times = times_known(axis, ahead, delay)
+    return np.searchsorted(verification_times(axis, ahead), times, side="right")
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=25),
+    st.floats(0.25, 6),
+    st.sampled_from([1, -1]),
+    st.sampled_from([0, "12h", "4D"]),
+)
+def test_other_places_are_known_as_long_as_the_own_place(days, ahead, sign, delay):
+    axis = CaseAxis(days=np.sort(days).astype(float))
+    ahead = np.full(len(days), sign * ahead)
+    np.testing.assert_array_equal(up_to(axis, ahead, delay), known_cases(axis, ahead, delay))
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+@pytest.mark.parametrize("ahead", [0.0, 2.0, -2.0])
+@pytest.mark.parametrize("axis", [CaseAxis(days=np.arange(8.0), step=np.arange(8)), CaseAxis()])
+def test_delays_in_cases_and_labels_without_leads(axis, ahead, delay):
+    ahead = np.full(8, 0.0 if axis.days is None else ahead)
+    np.testing.assert_array_equal(up_to(axis, ahead, delay), known_cases(axis, ahead, delay))
 
 
 def test_without_dates_each_case_verifies_before_the_next():

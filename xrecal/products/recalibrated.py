@@ -51,7 +51,7 @@ SLOT = "xrecal_slot"
 """Dimension of the members of results in a task, the computation for one chunk. Members of
 forecasts have another dimension."""
 
-IN_COMMON, PREDICTOR = "xrecal_in_common", "xrecal_predictor"
+OF_PLACES, PREDICTOR = "xrecal_in_common", "xrecal_predictor"
 """Name and dimension of the predictors of errors that places have in common, in a task."""
 
 BESIDE = {
@@ -374,7 +374,7 @@ class PredictTask:
         known = covariates_of(values, self.periods, forecasts.loc[..., 0])
         kept = kept_of(state)
         periods = {name: p for name, p in self.periods.items() if name in kept.covariates}
-        new_cases = NewCases(forecasts, known, in_common=covariates.get(IN_COMMON))
+        new_cases = NewCases(forecasts, known, in_common=covariates.get(OF_PLACES))
         return new_cases, kept.cases(periods, self.axis)
 
 
@@ -431,7 +431,7 @@ def with_predictors_in_common(source: Recalibrated, given: Inputs) -> Inputs:
     total = (found.fillna(0.0) / FINEST).round().astype(np.int64).sum(fitted.locations)
     means = (total / count.clip(min=1) * FINEST).where(count > 0)
     loops = [*fitted.locations, *source.each]
-    covariates = {**given["covariates"], IN_COMMON: with_core_last(means, loops)}
+    covariates = {**given["covariates"], OF_PLACES: with_core_last(means, loops)}
     return {**given, "covariates": covariates}
 
 
